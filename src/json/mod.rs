@@ -1,0 +1,19 @@
+//! JSON as text: what is on the wire stays as it is until somebody asks.
+//!
+//! [`Json`] is a piece of text that has been proved to be one JSON value. It is `Copy`, lends from the line it came
+//! from and keeps every byte: numbers are text, strings keep their escapes, duplicate members are all there (the
+//! last one wins, as in JavaScript). [`JsonStr`] is a string value. [`JsonBuf`] and [`JsonString`] own.
+//!
+//! serde_json refuses lone surrogates, duplicate struct members and `1.0` as an integer, all of which this protocol
+//! carries, so none of it stands between the wire and the reader; [`Json::parse`] uses it for the caller's own types.
+
+mod scan;
+mod text;
+mod value;
+
+pub use scan::{SyntaxError, SyntaxErrorKind};
+pub use text::{repair, trim};
+pub use value::{Elements, Json, JsonBuf, JsonStr, JsonString, Kind, Members};
+
+pub(crate) use scan::validate;
+pub(crate) use text::is_blank;

@@ -1,0 +1,354 @@
+//! The scanner: one iterative pass over one text, with the grammar of RFC 8259 (what `JSON.parse` accepts).
+//!
+//! [`validate`] proves a text and reports where the members of its top-level object lie. The functions under
+//! "text that is known to be JSON" walk a piece that has been proved, so they only look for its ends.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+/// Why a text is not JSON, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// Offset in bytes of the first byte that no JSON text could have there.
+    pub at: usize,
+    /// What is wrong with it.
+    pub kind: SyntaxErrorKind,
+}
+
+/// The kinds of [`SyntaxError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SyntaxErrorKind {
+    /// The text ends inside a value.
+    UnexpectedEnd,
+    /// No value begins with this byte.
+    ExpectedValue,
+    /// A member name in double quotes belongs here.
+    ExpectedName,
+    /// A `:` belongs here.
+    ExpectedColon,
+    /// A `,` or the end of the object or array belongs here.
+    ExpectedCommaOrEnd,
+    /// A raw control character inside a string.
+    ControlInString,
+    /// A `\` that no escape follows.
+    BadEscape,
+    /// A number that breaks off or has a leading zero.
+    BadNumber,
+    /// The value is complete but the text goes on, as with two frames on one line.
+    TrailingText,
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            SyntaxErrorKind::UnexpectedEnd => "the text ends inside a value",
+            SyntaxErrorKind::ExpectedValue => "no value begins like this",
+            SyntaxErrorKind::ExpectedName => "a member name in double quotes belongs here",
+            SyntaxErrorKind::ExpectedColon => "a ':' belongs here",
+            SyntaxErrorKind::ExpectedCommaOrEnd => "a ',' or the end of the object or array belongs here",
+            SyntaxErrorKind::ControlInString => "a raw control character inside a string",
+            SyntaxErrorKind::BadEscape => "no such escape",
+            SyntaxErrorKind::BadNumber => "malformed number",
+            SyntaxErrorKind::TrailingText => "more text after the value",
+        };
+        write!(f, "not JSON at byte {}: {what}", self.at)
+    }
+}
+
+impl core::error::Error for SyntaxError {}
+
+/// The containers around the current position, one bit each: 1 is an object. Depth is bounded by memory only, at
+/// one bit a level, and nothing is allocated for the first 64 levels.
+struct Nesting {
+    /// The innermost levels; the lowest bit is the current container.
+    bits: u64,
+    depth: usize,
+    /// Full words of outer levels; `spill.len() == depth.saturating_sub(1) / 64`.
+    spill: Vec<u64>,
+}
+
+impl Nesting {
+    const fn new() -> Self {
+        Self { bits: 0, depth: 0, spill: Vec::new() }
+    }
+
+    fn push(&mut self, object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.spill.push(self.bits);
+        }
+        self.bits = self.bits << 1 | u64::from(object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.bits >>= 1;
+        self.depth -= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.bits = self.spill.pop().unwrap_or_default();
+        }
+    }
+
+    fn in_object(&self) -> bool {
+        self.bits & 1 == 1
+    }
+}
+
+/// Checks that `text` is one JSON value, with white space around it at most, and calls `member` with the byte ranges
+/// of name (quotes included) and value for each member of a top-level object, in order. Returns the value's range.
+pub(crate) fn validate(
+    text: &str,
+    mut member: impl FnMut(Range<usize>, Range<usize>),
+) -> Result<Range<usize>, SyntaxError> {
+    let bytes = text.as_bytes();
+    let mut nesting = Nesting::new();
+    let mut at = skip_white(bytes, 0);
+    let start = at;
+    // The top-level member being read.
+    let (mut name, mut value) = (0..0, 0);
+    loop {
+        // A value begins at `at`.
+        let byte = byte_at(bytes, at)?;
+        match byte {
+            b'{' | b'[' => {
+                at = skip_white(bytes, at + 1);
+                nesting.push(byte == b'{');
+                if byte == b'{' {
+                    if byte_at(bytes, at)? != b'}' {
+                        let end = member_name(bytes, at)?;
+                        if nesting.depth == 1 {
+                            name = at..end;
+                        }
+                        at = colon(bytes, end)?;
+                        if nesting.depth == 1 {
+                            value = at;
+                        }
+                        continue;
+                    }
+                } else if byte_at(bytes, at)? != b']' {
+                    continue;
+                }
+                at += 1;
+                nesting.pop();
+            }
+            b'"' => at = string(bytes, at + 1)?,
+            b'-' | b'0'..=b'9' => at = number(bytes, at)?,
+            b't' => at = literal(bytes, at, b"true")?,
+            b'f' => at = literal(bytes, at, b"false")?,
+            b'n' => at = literal(bytes, at, b"null")?,
+            _ => return Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue }),
+        }
+        // A value has ended before `at`: close what ends here, until another value begins.
+        loop {
+            if nesting.depth == 0 {
+                let end = at;
+                at = skip_white(bytes, at);
+                if at < bytes.len() {
+                    return Err(SyntaxError { at, kind: SyntaxErrorKind::TrailingText });
+                }
+                return Ok(start..end);
+            }
+            if nesting.depth == 1 && nesting.in_object() {
+                member(name.clone(), value..at);
+            }
+            at = skip_white(bytes, at);
+            match (byte_at(bytes, at)?, nesting.in_object()) {
+                (b',', true) => {
+                    at = skip_white(bytes, at + 1);
+                    let end = member_name(bytes, at)?;
+                    if nesting.depth == 1 {
+                        name = at..end;
+                    }
+                    at = colon(bytes, end)?;
+                    if nesting.depth == 1 {
+                        value = at;
+                    }
+                    break;
+                }
+                (b',', false) => {
+                    at = skip_white(bytes, at + 1);
+                    break;
+                }
+                (b'}', true) | (b']', false) => {
+                    at += 1;
+                    nesting.pop();
+                }
+                _ => return Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedCommaOrEnd }),
+            }
+        }
+    }
+}
+
+fn byte_at(bytes: &[u8], at: usize) -> Result<u8, SyntaxError> {
+    bytes.get(at).copied().ok_or(SyntaxError { at, kind: SyntaxErrorKind::UnexpectedEnd })
+}
+
+/// JSON's white space: space, tab, line feed, carriage return.
+pub(crate) fn skip_white(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// Reads a member name that begins at `at`; returns the offset behind its closing quote.
+fn member_name(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
+    match byte_at(bytes, at)? {
+        b'"' => string(bytes, at + 1),
+        _ => Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedName }),
+    }
+}
+
+/// Reads the colon after a name; returns the offset of the value.
+fn colon(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
+    let at = skip_white(bytes, at);
+    match byte_at(bytes, at)? {
+        b':' => Ok(skip_white(bytes, at + 1)),
+        _ => Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedColon }),
+    }
+}
+
+/// Reads a string whose first content byte is at `at`; returns the offset behind its closing quote.
+fn string(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
+    loop {
+        at = skip_plain(bytes, at);
+        match byte_at(bytes, at)? {
+            b'"' => return Ok(at + 1),
+            b'\\' => at = escape(bytes, at)?,
+            _ => return Err(SyntaxError { at, kind: SyntaxErrorKind::ControlInString }),
+        }
+    }
+}
+
+/// Skips bytes that stand for themselves in a string, a word at a time.
+fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*chunk);
+        let quote = word ^ (ONES * b'"' as u64);
+        let backslash = word ^ (ONES * b'\\' as u64);
+        // The high bit of a byte is set where it is zero (quote, backslash) or below 0x20 (control). A borrow can
+        // set it wrongly only above a byte that is right, and only the lowest one is used.
+        let hit = (quote.wrapping_sub(ONES) & !quote
+            | backslash.wrapping_sub(ONES) & !backslash
+            | word.wrapping_sub(ONES * 0x20) & !word)
+            & HIGH;
+        if hit != 0 {
+            return at + (hit.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while let Some(byte) = bytes.get(at) {
+        if matches!(byte, b'"' | b'\\' | 0..0x20) {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// Reads the escape whose backslash is at `at`; returns the offset behind it.
+fn escape(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
+    match byte_at(bytes, at + 1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(at + 2),
+        b'u' => {
+            for digit in at + 2..at + 6 {
+                if !byte_at(bytes, digit)?.is_ascii_hexdigit() {
+                    return Err(SyntaxError { at: digit, kind: SyntaxErrorKind::BadEscape });
+                }
+            }
+            Ok(at + 6)
+        }
+        _ => Err(SyntaxError { at: at + 1, kind: SyntaxErrorKind::BadEscape }),
+    }
+}
+
+/// Reads the number that begins at `at`; returns the offset behind it.
+fn number(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
+    let digits = |from: usize| {
+        let mut at = from;
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        if at > from { Ok(at) } else { Err(SyntaxError { at, kind: SyntaxErrorKind::BadNumber }) }
+    };
+    let mut at = if bytes.get(at) == Some(&b'-') { at + 1 } else { at };
+    if bytes.get(at) == Some(&b'0') {
+        at += 1;
+        if bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            return Err(SyntaxError { at, kind: SyntaxErrorKind::BadNumber });
+        }
+    } else {
+        at = digits(at)?;
+    }
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(at + 1)?;
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        if matches!(bytes.get(at), Some(b'+' | b'-')) {
+            at += 1;
+        }
+        at = digits(at)?;
+    }
+    Ok(at)
+}
+
+fn literal(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError> {
+    if bytes.get(at..).is_some_and(|rest| rest.starts_with(word)) {
+        Ok(at + word.len())
+    } else {
+        Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue })
+    }
+}
+
+// ---- text that is known to be JSON ----
+
+/// The offset behind the value that begins at `at` in text that is known to be JSON.
+pub(crate) fn value_end(bytes: &[u8], at: usize) -> usize {
+    match bytes.get(at) {
+        Some(b'"') => string_end(bytes, at),
+        Some(b'{' | b'[') => container_end(bytes, at),
+        _ => {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let len = rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'));
+            at + len.unwrap_or(rest.len())
+        }
+    }
+}
+
+fn container_end(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0usize;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = string_end(bytes, at);
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    at
+}
+
+/// The offset behind the string whose opening quote is at `at` in text that is known to be JSON.
+pub(crate) fn string_end(bytes: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    loop {
+        match memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+            Some(len) if bytes.get(at + len) == Some(&b'"') => return at + len + 1,
+            Some(len) => at += len + 2,
+            None => return bytes.len(),
+        }
+    }
+}
