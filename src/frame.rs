@@ -19,7 +19,7 @@ use core::ops::Range;
 
 use serde::Serialize;
 
-use crate::json::{self, Json, JsonBuf, JsonStr, Kind, SyntaxError};
+use crate::json::{self, Json, JsonBuf, JsonStr, Kind, SyntaxError, SyntaxErrorKind};
 
 /// One JSON-RPC message, lent from its line.
 ///
@@ -73,6 +73,11 @@ pub struct Id<'a>(Json<'a>);
 impl<'a> Id<'a> {
     fn new(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), Kind::String | Kind::Number).then_some(Self(json))
+    }
+
+    /// A string or number that the scanner has proved.
+    pub(crate) fn from_proved(json: Json<'a>) -> Self {
+        Self(json)
     }
 
     /// The text, byte for byte as on the wire.
@@ -321,6 +326,28 @@ impl Envelope {
         };
         *slot = Some(value);
     }
+}
+
+/// The id of the response that a line over the limit begins like, judged by its first bytes: a complete `id` member
+/// and no `method`.
+pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
+    let mut scratch = String::new();
+    let text = json::repair(prefix, &mut scratch).trim_start_matches(json::is_white);
+    let mut envelope = Envelope::default();
+    let mut behind = 1;
+    let cut = json::validate(text, |name, value| {
+        behind = value.end;
+        envelope.note(text, name, value);
+    });
+    if !cut.is_err_and(|error| error.kind == SyntaxErrorKind::UnexpectedEnd) || envelope.method.is_some() {
+        return None;
+    }
+    // The name of the member that the cut went through.
+    let tail = text.get(behind..)?.trim_start_matches([' ', '\t', '\r', ',']);
+    if json::leading_string(tail).is_some_and(|name| name == "method") {
+        return None;
+    }
+    Id::new(Json::from_proved(text.get(envelope.id?)?)).map(|id| id.0.to_buf())
 }
 
 /// Names the fault of a line that is not JSON, with the offset moved to where the line began.

@@ -10,3 +10,4 @@ extern crate std;
 pub mod frame;
 pub mod json;
 pub mod line;
+pub mod peer;

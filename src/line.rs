@@ -108,11 +108,12 @@ struct Overflow {
 }
 
 /// What to lend next: decided by ranges, so that lines which nobody sees can be passed over in a loop.
-enum Next {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Next {
     Whole { number: u64, from: usize, to: usize },
     Overflowing,
-    TooLong(Overflow),
-    Unterminated { len: u64, from: usize, to: usize },
+    TooLong { len: u64 },
+    Unterminated { len: u64, prefix: Option<(usize, usize)> },
 }
 
 impl LineBuffer {
@@ -214,25 +215,29 @@ impl LineBuffer {
 
     /// The next line that is not blank, lent from the buffer.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
-        Some(match self.step()? {
+        let next = self.advance()?;
+        Some(self.lend(next))
+    }
+
+    /// Lends what [`advance`](Self::advance) has just moved past.
+    pub(crate) fn lend(&self, next: Next) -> Line<'_> {
+        match next {
             Next::Whole { number, from, to } => {
                 Line::Whole { number, bytes: self.buf.get(from..to).unwrap_or_default() }
             }
             Next::Overflowing => Line::Overflowing { number: self.number + 1, prefix: &self.prefix },
-            Next::TooLong(Overflow { len, complete: true, .. }) => {
-                Line::TooLong { number: self.number, len, prefix: &self.prefix }
-            }
-            Next::TooLong(Overflow { len, .. }) => {
-                Line::Unterminated { number: self.number, len, prefix: &self.prefix }
-            }
-            Next::Unterminated { len, from, to } => {
+            Next::TooLong { len } => Line::TooLong { number: self.number, len, prefix: &self.prefix },
+            Next::Unterminated { len, prefix: Some((from, to)) } => {
                 Line::Unterminated { number: self.number, len, prefix: self.buf.get(from..to).unwrap_or_default() }
             }
-        })
+            Next::Unterminated { len, prefix: None } => {
+                Line::Unterminated { number: self.number, len, prefix: &self.prefix }
+            }
+        }
     }
 
     /// Moves past what comes next and says what it was; passes over blank lines.
-    fn step(&mut self) -> Option<Next> {
+    pub(crate) fn advance(&mut self) -> Option<Next> {
         loop {
             if let Some(overflow) = &mut self.overflow {
                 if !overflow.told {
@@ -243,7 +248,9 @@ impl LineBuffer {
                     return None;
                 }
                 self.number += 1;
-                return self.overflow.take().map(Next::TooLong);
+                return self.overflow.take().map(|Overflow { len, complete, .. }| {
+                    if complete { Next::TooLong { len } } else { Next::Unterminated { len, prefix: None } }
+                });
             }
             let from = self.start;
             if let Some(to) = self.find_newline() {
@@ -277,7 +284,8 @@ impl LineBuffer {
                 self.blank += 1;
                 return None;
             }
-            return Some(Next::Unterminated { len: (to - from) as u64, from, to: to.min(from + PREFIX) });
+            let prefix = Some((from, to.min(from + PREFIX)));
+            return Some(Next::Unterminated { len: (to - from) as u64, prefix });
         }
     }
 
@@ -374,8 +382,11 @@ mod tests {
 
     use super::*;
 
+    /// Which variant, number, length, bytes.
+    type Seen = (&'static str, u64, u64, Vec<u8>);
+
     /// Runs a stream in pieces of `chunk` bytes, taking lines as they come; returns what came out, owned.
-    fn run(stream: &[u8], limit: usize, chunk: usize) -> (Vec<(&'static str, u64, u64, Vec<u8>)>, LineBuffer) {
+    fn run(stream: &[u8], limit: usize, chunk: usize) -> (Vec<Seen>, LineBuffer) {
         let mut lines = LineBuffer::with_limit(limit);
         let mut out = Vec::new();
         let mut drain = |lines: &mut LineBuffer| {
