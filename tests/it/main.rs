@@ -4,3 +4,6 @@
 mod frame;
 mod json;
 mod peer;
+mod proof;
+#[path = "../properties/mod.rs"]
+mod properties;
