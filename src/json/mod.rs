@@ -15,5 +15,5 @@ pub use scan::{SyntaxError, SyntaxErrorKind};
 pub use text::{repair, trim};
 pub use value::{Elements, Json, JsonBuf, JsonStr, JsonString, Kind, Members};
 
-pub(crate) use scan::validate;
-pub(crate) use text::is_blank;
+pub(crate) use scan::{leading_string, validate};
+pub(crate) use text::{is_blank, is_white};

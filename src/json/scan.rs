@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use super::JsonStr;
+
 /// Why a text is not JSON, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyntaxError {
@@ -296,6 +298,12 @@ fn literal(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError> {
     } else {
         Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue })
     }
+}
+
+/// The string that a text begins with, if it is whole.
+pub(crate) fn leading_string(text: &str) -> Option<JsonStr<'_>> {
+    let end = member_name(text.as_bytes(), 0).ok()?;
+    text.get(..end).map(JsonStr::from_proved)
 }
 
 // ---- text that is known to be JSON ----

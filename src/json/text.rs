@@ -9,7 +9,7 @@ pub fn trim(text: &str) -> &str {
     text.trim_matches(is_white)
 }
 
-fn is_white(c: char) -> bool {
+pub(crate) fn is_white(c: char) -> bool {
     matches!(
         c,
         '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'

@@ -26,7 +26,7 @@ use super::text::{CodePoints, push_escaped};
 /// assert_eq!(tags[1].get(), r#""b\ud83d""#);
 /// # Ok::<(), dsh_wire::json::SyntaxError>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Json<'a> {
     /// One value by the grammar of RFC 8259, with no white space around it.
     text: &'a str,

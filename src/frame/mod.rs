@@ -1,0 +1,372 @@
+//! One line ↔ one frame, total and pure.
+//!
+//! [`Frame::parse`] accepts a line exactly when the reference transport would dispatch it, and takes it for the same
+//! kind of frame. It looks only at the presence and the JSON kind of the top-level members:
+//!
+//! | `id` | `method` | taken as |
+//! |---|---|---|
+//! | string or number | string | request |
+//! | string or number | absent or no string | response |
+//! | absent or another kind | string | notification |
+//! | anything else | | [`NotAFrame`] |
+//!
+//! `jsonrpc` and members that have no part in this are ignored; of duplicate members the last counts.
+
+#[cfg(feature = "std")]
+mod append;
+#[cfg(not(feature = "std"))]
+#[path = "append_no_std.rs"]
+mod append;
+mod encode;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
+
+use crate::json::{self, Json, JsonBuf, JsonStr, Kind, SyntaxError, SyntaxErrorKind};
+
+/// One JSON-RPC message, lent from its line.
+///
+/// ```
+/// use dsh_wire::frame::Frame;
+///
+/// let frame = Frame::parse(r#"{"id":1.0,"method":"session/prompt","params":[7]}"#)?;
+/// let Frame::Request { id, method, params } = frame else { panic!("{frame:?}") };
+/// assert_eq!((id.get(), params.get()), ("1.0", "{}"));
+/// assert_eq!(method, "session/prompt");
+/// # Ok::<(), dsh_wire::frame::NotAFrame>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Wants an answer with its id.
+    Request {
+        /// To be echoed byte for byte.
+        id: Id<'a>,
+        /// May be empty.
+        method: JsonStr<'a>,
+        /// An object.
+        params: Params<'a>,
+    },
+    /// Answers a request.
+    Response {
+        /// The id of that request, if the peer is right.
+        id: Id<'a>,
+        /// What it was answered.
+        outcome: Outcome<'a>,
+    },
+    /// Wants no answer.
+    Notification {
+        /// May be empty.
+        method: JsonStr<'a>,
+        /// An object.
+        params: Params<'a>,
+    },
+}
+
+/// The answer in a response: the result (`null` where it is absent), or the error.
+pub type Outcome<'a> = Result<Json<'a>, ErrorObject<'a>>;
+
+/// Params as a handler sees them: always an object, [`Json::EMPTY_OBJECT`] where the wire had something else.
+pub type Params<'a> = Json<'a>;
+
+/// The id of a request: the JSON text of a string or a number. Compared and echoed as text, so that `1` and `1.0`
+/// stay what they are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id<'a>(Json<'a>);
+
+impl<'a> Id<'a> {
+    fn new(json: Json<'a>) -> Option<Self> {
+        matches!(json.kind(), Kind::String | Kind::Number).then_some(Self(json))
+    }
+
+    /// A string or number that the scanner has proved.
+    pub(crate) fn from_proved(json: Json<'a>) -> Self {
+        Self(json)
+    }
+
+    /// The text, byte for byte as on the wire.
+    #[must_use]
+    pub fn get(self) -> &'a str {
+        self.0.get()
+    }
+
+    /// The same as a value.
+    #[must_use]
+    pub fn as_json(self) -> Json<'a> {
+        self.0
+    }
+}
+
+impl fmt::Debug for Id<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+/// The error member of a response, read as the reference does: any object or array counts; `code` counts if it is a
+/// number, `message` if it is a string.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ErrorObject<'a> {
+    raw: Json<'a>,
+    code: Option<Json<'a>>,
+    message: Option<JsonStr<'a>>,
+    data: Option<Json<'a>>,
+}
+
+impl<'a> ErrorObject<'a> {
+    fn new(raw: Json<'a>) -> Option<Self> {
+        if !matches!(raw.kind(), Kind::Object | Kind::Array) {
+            return None;
+        }
+        let mut error = Self { raw, code: None, message: None, data: None };
+        for (name, value) in raw.members() {
+            // Of duplicates the last counts, also where its kind does not.
+            if name == "code" {
+                error.code = Some(value).filter(|code| code.kind() == Kind::Number);
+            } else if name == "message" {
+                error.message = value.as_str();
+            } else if name == "data" {
+                error.data = Some(value);
+            }
+        }
+        Some(error)
+    }
+
+    /// The whole member as on the wire.
+    #[must_use]
+    pub fn raw(&self) -> Json<'a> {
+        self.raw
+    }
+
+    /// The code, a number of any size.
+    #[must_use]
+    pub fn code(&self) -> Option<Json<'a>> {
+        self.code
+    }
+
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> Option<JsonStr<'a>> {
+        self.message
+    }
+
+    /// The data, verbatim.
+    #[must_use]
+    pub fn data(&self) -> Option<Json<'a>> {
+        self.data
+    }
+}
+
+impl fmt::Debug for ErrorObject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.raw, f)
+    }
+}
+
+/// What a peer answered instead of a result; owns it all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RpcError {
+    /// The code; `None` where the peer sent none, or none that is a whole number of 64 bits.
+    pub code: Option<i64>,
+    /// The message, or `JSON-RPC error` where the peer sent none.
+    pub message: String,
+    /// The data, verbatim.
+    pub data: Option<JsonBuf>,
+    /// The whole error member as on the wire.
+    pub raw: JsonBuf,
+}
+
+impl From<ErrorObject<'_>> for RpcError {
+    fn from(error: ErrorObject<'_>) -> Self {
+        Self {
+            code: error.code.and_then(Json::as_i64),
+            message: error.message.map_or_else(|| "JSON-RPC error".into(), |message| message.to_string_lossy().into()),
+            data: error.data.map(Json::to_buf),
+            raw: error.raw.to_buf(),
+        }
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "{} (code {code})", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl core::error::Error for RpcError {}
+
+/// JSON-RPC 2.0 §5.1: the method does not exist.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+
+/// JSON-RPC 2.0 §5.1: internal error; the only code that the official runtime sends.
+pub const INTERNAL_ERROR: i64 = -32603;
+
+/// Why a line is no frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotAFrame {
+    /// Nothing is left after the trim.
+    Blank,
+    /// It is not JSON. The offset is one in the line as received, unless broken UTF-8 before it was repaired.
+    Syntax(SyntaxError),
+    /// It looks like the header of another framing, `Content-Length: …`; this protocol has one frame a line.
+    HeaderFraming,
+    /// It is JSON, but no object; batches (arrays) are not part of this protocol.
+    NotAnObject(Kind),
+    /// It is an object with neither a method that is a string nor an id that is a string or number.
+    NoMethodNoId,
+}
+
+impl fmt::Display for NotAFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blank => f.write_str("a blank line"),
+            Self::Syntax(error) => error.fmt(f),
+            Self::HeaderFraming => f.write_str("a header of another framing; frames are lines of JSON here"),
+            Self::NotAnObject(Kind::Array) => f.write_str("a JSON array; batches are not part of this protocol"),
+            Self::NotAnObject(kind) => write!(f, "a JSON value of kind {kind:?}, where a frame is an object"),
+            Self::NoMethodNoId => f.write_str("an object with neither a method nor an id that counts"),
+        }
+    }
+}
+
+impl core::error::Error for NotAFrame {}
+
+impl<'a> Frame<'a> {
+    /// Reads one line. JavaScript's white space around it is trimmed.
+    ///
+    /// # Errors
+    /// Why the reference transport would drop the line.
+    pub fn parse(line: &'a str) -> Result<Self, NotAFrame> {
+        let text = json::trim(line);
+        let mut envelope = Envelope::default();
+        let whole = json::validate(text, |name, value| envelope.note(text, name, value))
+            .map_err(|error| why_not_json(line, text, error))?;
+        let whole = Json::from_proved(text.get(whole).unwrap_or_default());
+        if whole.kind() != Kind::Object {
+            return Err(NotAFrame::NotAnObject(whole.kind()));
+        }
+        let piece = |range: Range<usize>| Json::from_proved(text.get(range).unwrap_or_default());
+        let id = envelope.id.map(piece).and_then(Id::new);
+        let method = envelope.method.map(piece).and_then(Json::as_str);
+        let params =
+            || envelope.params.map(piece).filter(|json| json.kind() == Kind::Object).unwrap_or(Json::EMPTY_OBJECT);
+        match (id, method) {
+            (Some(id), Some(method)) => Ok(Self::Request { id, method, params: params() }),
+            (None, Some(method)) => Ok(Self::Notification { method, params: params() }),
+            (Some(id), None) => {
+                let outcome = match envelope.error.map(piece).and_then(ErrorObject::new) {
+                    Some(error) => Err(error),
+                    None => Ok(envelope.result.map_or(Json::NULL, piece)),
+                };
+                Ok(Self::Response { id, outcome })
+            }
+            (None, None) => Err(NotAFrame::NoMethodNoId),
+        }
+    }
+
+    /// Reads one line as bytes: broken UTF-8 is repaired with U+FFFD first, into `scratch`.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn decode(line: &'a [u8], scratch: &'a mut String) -> Result<Self, NotAFrame> {
+        Self::parse(json::repair(line, scratch))
+    }
+
+    /// Appends the frame as one line. [`parse`](Self::parse) gives the same frame again.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut line = encode::LineWriter::new(out);
+        match *self {
+            Self::Request { id, method, params } => {
+                line.text(r#"{"jsonrpc":"2.0","id":"#).text(id.get()).text(r#","method":"#).text(method.get());
+                line.text(r#","params":"#).text(params.get());
+            }
+            Self::Notification { method, params } => {
+                line.text(r#"{"jsonrpc":"2.0","method":"#).text(method.get()).text(r#","params":"#).text(params.get());
+            }
+            Self::Response { id, outcome } => {
+                line.text(r#"{"jsonrpc":"2.0","id":"#).text(id.get());
+                match outcome {
+                    Ok(result) => line.text(r#","result":"#).text(result.get()),
+                    Err(error) => line.text(r#","error":"#).text(error.raw.get()),
+                };
+            }
+        }
+        line.finish();
+    }
+}
+
+/// The byte ranges of the members that make a frame.
+#[derive(Default, Clone)]
+struct Envelope {
+    id: Option<Range<usize>>,
+    method: Option<Range<usize>>,
+    params: Option<Range<usize>>,
+    result: Option<Range<usize>>,
+    error: Option<Range<usize>>,
+}
+
+impl Envelope {
+    fn note(&mut self, text: &str, name: Range<usize>, value: Range<usize>) {
+        let name = text.get(name).unwrap_or_default();
+        let slot = match name {
+            r#""id""# => &mut self.id,
+            r#""method""# => &mut self.method,
+            r#""params""# => &mut self.params,
+            r#""result""# => &mut self.result,
+            r#""error""# => &mut self.error,
+            _ if name.contains('\\') => match &*JsonStr::from_proved(name).to_string_lossy() {
+                "id" => &mut self.id,
+                "method" => &mut self.method,
+                "params" => &mut self.params,
+                "result" => &mut self.result,
+                "error" => &mut self.error,
+                _ => return,
+            },
+            _ => return,
+        };
+        *slot = Some(value);
+    }
+}
+
+/// The id of the response that a line over the limit begins like, judged by its first bytes: a complete `id` member
+/// and no `method`.
+pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
+    let mut scratch = String::new();
+    let text = json::repair(prefix, &mut scratch).trim_start_matches(json::is_white);
+    let mut envelope = Envelope::default();
+    let mut behind = 1;
+    let cut = json::validate(text, |name, value| {
+        behind = value.end;
+        envelope.note(text, name, value);
+    });
+    if !cut.is_err_and(|error| error.kind == SyntaxErrorKind::UnexpectedEnd) || envelope.method.is_some() {
+        return None;
+    }
+    // The name of the member that the cut went through.
+    let tail = text.get(behind..)?.trim_start_matches([' ', '\t', '\r', ',']);
+    if json::leading_string(tail).is_some_and(|name| name == "method") {
+        return None;
+    }
+    Id::new(Json::from_proved(text.get(envelope.id?)?)).map(|id| id.0.to_buf())
+}
+
+/// Names the fault of a line that is not JSON, with the offset moved to where the line began.
+#[cold]
+fn why_not_json(line: &str, text: &str, error: SyntaxError) -> NotAFrame {
+    const HEADER: &str = "content-length:";
+    if text.is_empty() {
+        NotAFrame::Blank
+    } else if text.get(..HEADER.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEADER)) {
+        NotAFrame::HeaderFraming
+    } else {
+        let cut = text.as_ptr().addr() - line.as_ptr().addr();
+        NotAFrame::Syntax(SyntaxError { at: error.at + cut, ..error })
+    }
+}
