@@ -6,4 +6,5 @@ mod json;
 mod peer;
 #[allow(dead_code, reason = "shared; not every module uses all of it")]
 mod recording;
+mod replay;
 mod wire;
