@@ -9,9 +9,10 @@
 //! | layer | job |
 //! |---|---|
 //! | [`json`] | one pass over one text: is it JSON, and where are its members; text repair |
-//! | [`line`] | bytes → lines: split at `\n`, resumable, bounded, lending |
+//! | [`line`](mod@line) | bytes → lines: split at `\n`, resumable, bounded, lending |
 //! | [`frame`] | one line ↔ one frame: request, response or notification; total and pure |
 //! | [`peer`] | one connection as a state machine: calls in flight, abort tokens, replies owed, output bytes |
+//! | [`wire`] | the SDK's methods, notifications and payloads, typed; open at the edges |
 //!
 //! # The drive loop
 //!
@@ -87,3 +88,4 @@ pub mod frame;
 pub mod json;
 pub mod line;
 pub mod peer;
+pub mod wire;

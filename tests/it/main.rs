@@ -8,3 +8,7 @@ mod peer;
 mod proof;
 #[path = "../properties/mod.rs"]
 mod properties;
+#[allow(dead_code, reason = "shared; not every module uses all of it")]
+mod recording;
+mod replay;
+mod wire;
