@@ -113,7 +113,7 @@ fn give_up_after(gone: usize, text: &str) {
     let mut wire = peer.outgoing().chunks().collect::<Vec<_>>().concat();
     wire.truncate(gone);
     peer.outgoing().consume(gone);
-    if gone % 2 == 0 {
+    if gone.is_multiple_of(2) {
         assert_eq!(peer.abort(call), Some(7));
         assert_eq!(peer.abort(call), None);
     } else {
@@ -227,7 +227,7 @@ fn calls_started_and_given_up_leave_memory_flat() {
     stays_flat(|tag| {
         let token = AbortToken::new("stop");
         let call = peer.request("m", &json!({"n": tag}), tag, Some(&token)).unwrap();
-        if tag % 2 == 0 {
+        if tag.is_multiple_of(2) {
             assert_eq!(peer.abort(call), Some(tag));
         } else {
             token.abort();

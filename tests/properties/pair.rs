@@ -17,7 +17,7 @@ pub(crate) fn check(bytes: &[u8]) {
         let (here, there) = if side == 0 { (a, b) } else { (b, a) };
         match choices.below(8) {
             0 => here.request(),
-            1 => here.notify(choices.below(1 << 12)),
+            1 => here.notify([1, 9, 80, 80, 1000][choices.below(5)] * choices.below(20)),
             2 => here.settle(choices.byte().into()),
             3 => here.abort(choices.byte().into()),
             4 | 5 => {

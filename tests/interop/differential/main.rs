@@ -1,19 +1,20 @@
 //! Our half of the differential test against the reference transport; `run` beside this file is the whole.
 //!
-//!     differential generate SEED LINES [RECORDINGS]    odd lines, on stdout
-//!     differential trace SEED                          what our core makes of the bytes on stdin, cut by the seed
+//!     differential generate SEED LINES    odd lines, on stdout
+//!     differential trace SEED             what our core makes of the bytes on stdin, cut by the seed
 //!
 //! The trace is in the form of `dsh-wire inspect --json`, without dropped lines and the summary.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 #[path = "../../properties/mod.rs"]
 mod properties;
+#[allow(dead_code, reason = "shared with tests/it")]
+#[path = "../../it/recording.rs"]
+mod recording;
 
-use std::fs;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::Path;
 
-use dsh_wire::json::{Json, JsonStr};
+use dsh_wire::json::JsonStr;
 use dsh_wire::peer::{Event, Peer};
 use properties::choices::Random;
 use properties::odd::Odd;
@@ -24,8 +25,7 @@ fn main() -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     match arguments.first().map(String::as_str) {
         Some("generate") => {
-            let real = arguments.get(3).map_or(Ok(Vec::new()), |folder| recorded(Path::new(folder)))?;
-            eprintln!("{} recorded lines", real.len());
+            let real = recording::all().into_iter().flat_map(|recording| recording.rows).map(|row| row.bytes).collect();
             let mut odd = Odd::new(number(1), real);
             for _ in 0..number(2) {
                 out.write_all(&odd.line())?;
@@ -35,42 +35,9 @@ fn main() -> io::Result<()> {
             out.write_all(b"{\"method\":\"the end\"}\n")?;
         }
         Some("trace") => trace(Random::new(number(1)), &mut out)?,
-        _ => panic!("usage: differential generate SEED LINES [RECORDINGS] | differential trace SEED"),
+        _ => panic!("usage: differential generate SEED LINES | differential trace SEED"),
     }
     out.flush()
-}
-
-/// The lines of all recordings in a folder, as they were on the pipe.
-fn recorded(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
-    let mut files: Vec<_> =
-        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
-    files.sort();
-    let mut lines = Vec::new();
-    for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "jsonl")) {
-        for row in fs::read_to_string(file)?.lines() {
-            let row = Json::new(row).expect("a recording is JSON lines");
-            if let Some(frame) = row.member("frame").and_then(Json::as_str) {
-                lines.push(frame.to_string_lossy().into_owned().into_bytes());
-            } else if let Some(frame) = row.member("frame_b64").and_then(Json::as_str) {
-                lines.push(base64(&frame.to_string_lossy()));
-            }
-        }
-    }
-    Ok(lines)
-}
-
-fn base64(text: &str) -> Vec<u8> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut bits, mut count, mut out) = (0u32, 0, Vec::new());
-    for digit in text.bytes().filter_map(|byte| DIGITS.iter().position(|digit| *digit == byte)) {
-        bits = bits << 6 | digit as u32;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
-    out
 }
 
 fn trace(mut cuts: Random, out: &mut impl Write) -> io::Result<()> {
