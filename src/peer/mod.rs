@@ -179,8 +179,9 @@ impl<T> Peer<T> {
         tag: T,
         token: Option<&AbortToken>,
     ) -> Result<CallId, SendError> {
-        if let Some(token) = token.filter(|token| token.is_aborted()) {
-            return Err(SendError::Aborted(token.reason()));
+        let set = token.filter(|token| token.is_aborted());
+        if let Some(refusal) = set.map(AbortToken::reason).map(SendError::Aborted) {
+            return Err(refusal);
         }
         if self.inbound.ended {
             return Err(SendError::Closed);
