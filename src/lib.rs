@@ -11,3 +11,5 @@ pub mod frame;
 pub mod json;
 pub mod line;
 pub mod peer;
+#[cfg(feature = "stdio")]
+pub mod stdio;

@@ -1,1 +1,1 @@
-
+//! The crate on real pipes and processes.
