@@ -1,1 +1,6 @@
-//! The crate on real pipes and processes.
+//! Tests of the library from outside, one module a layer.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+#[allow(dead_code, reason = "shared; not every build of the tests uses all of it")]
+mod recording;
+mod wire;
