@@ -84,8 +84,11 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod client;
 pub mod frame;
 pub mod json;
 pub mod line;
 pub mod peer;
+#[cfg(feature = "stdio")]
+pub mod stdio;
 pub mod wire;
