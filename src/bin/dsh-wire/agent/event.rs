@@ -220,7 +220,7 @@ impl Answer {
         let texts = text::pieces(JsonString::from(thinking).as_json_str(), pieces);
         let records = self.texts("reasoning-chunks", 0, texts);
         self.block("reasoning", records, Some(object! { "type" => "reasoning", "text" => thinking }));
-        self.replay.push(object! { "type" => "reasoning", "signature" => "offline" });
+        self.replay.push(object! { "type" => "reasoning", "signature" => "fake-signature" });
     }
 
     pub(super) fn text(&mut self, reply: &Reply) {

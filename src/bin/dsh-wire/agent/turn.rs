@@ -131,7 +131,7 @@ impl Turn<'_> {
                 return self.receive(reply, through);
             };
             let (code, passes) = code_of(status);
-            let failure = event::failure(&format!("the offline model answers HTTP {status}"), code, Some(status));
+            let failure = event::failure(&format!("fake error {status}"), code, Some(status));
             state.log.event("assistant/attempt", &Answer::new(now()).attempt(self.id(), &failure));
             if !passes || retries == RETRIES {
                 return Err(Stop::Failed(failure));
@@ -235,7 +235,7 @@ impl Turn<'_> {
 }
 
 fn call_id(call: u32, place: usize) -> String {
-    format!("call_{call:04}_{place}")
+    format!("toolu_fake_{call:04}_{place}")
 }
 
 /// The newest text that a user wrote; where there is none, the newest note.
@@ -272,9 +272,9 @@ fn code_of(status: u16) -> (&'static str, bool) {
 
 fn failure_of(fault: Fault) -> Value {
     match fault {
-        Fault::Error => event::failure("the offline model reports an error", "INVALID_REQUEST", None),
-        Fault::Cut => event::failure("the answer of the offline model ends early", "STREAM_CLOSED", None),
-        Fault::Garbage => event::failure("the answer of the offline model is no JSON", "MALFORMED_RESPONSE", None),
+        Fault::Error => event::failure("fake stream error", "INVALID_REQUEST", None),
+        Fault::Cut => event::failure("DeepSeek Messages stream ended before message_stop", "STREAM_CLOSED", None),
+        Fault::Garbage => event::failure("DeepSeek Messages SSE contains invalid JSON", "MALFORMED_RESPONSE", None),
     }
 }
 
