@@ -2,9 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod frame;
+#[cfg(feature = "stdio")]
+mod host;
 mod json;
 mod peer;
 #[allow(dead_code, reason = "shared; not every module uses all of it")]
 mod recording;
 mod replay;
+#[cfg(feature = "cli")]
+mod serve;
+mod server;
 mod wire;
