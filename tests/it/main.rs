@@ -1,6 +1,8 @@
 //! Tests through the public interface. Run with `cargo test --features cli` to have those of the command too.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+#[cfg(feature = "stdio")]
+mod client;
 mod frame;
 #[cfg(feature = "stdio")]
 mod host;
