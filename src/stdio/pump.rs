@@ -252,7 +252,7 @@ impl Pump {
     }
 
     /// Asks the system for events and notes what they say about our two descriptors.
-    fn ask(&mut self, wait: Option<Duration>) -> io::Result<()> {
+    pub(super) fn ask(&mut self, wait: Option<Duration>) -> io::Result<()> {
         self.unasked = 0;
         match self.poll.poll(&mut self.events, wait) {
             Ok(()) => {}
@@ -270,7 +270,7 @@ impl Pump {
     }
 
     /// One write and one read, as far as they go without waiting.
-    fn transfer<T>(&mut self, peer: &mut Peer<T>) -> Moved {
+    pub(super) fn transfer<T>(&mut self, peer: &mut Peer<T>) -> Moved {
         let moved = Moved { written: self.write(peer), read: if self.reading { self.read(peer) } else { 0 } };
         self.total.written += moved.written;
         self.total.read += moved.read;
