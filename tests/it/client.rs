@@ -504,3 +504,29 @@ fn a_subscription_ends_with_its_handle_or_its_predicate() {
     assert!(matches!(error.kind(), ErrorKind::PredicatePanicked));
     close(client);
 }
+
+/// The embedded runtime, which answers as the official one does.
+#[cfg(feature = "cli")]
+#[test]
+fn a_conversation_with_the_embedded_runtime() {
+    let launch = Launch::new(env!("CARGO_BIN_EXE_dsh-wire")).arg("serve");
+    let directory = std::env::temp_dir().display().to_string();
+    let route = InitializeParams::new(directory, "deepseek-official", "deepseek-v4-flash");
+    let mut harness = DeepSeekHarness::start(&HarnessOptions::new(launch, route)).unwrap();
+    let mut session = harness.session("s");
+    for text in ["hello", "\u{4f60}\u{597d} \u{1f600}"] {
+        let result = session.run(text, RunOptions::new().timeout(10 * SECOND).until_settled(true)).unwrap();
+        assert_eq!(result.final_response, format!("echo: {text}"));
+        assert_eq!(result.finish_reason.as_deref(), Some("completed"));
+        let kinds: Vec<_> = result.events().map(|event| event.kind.to_string()).collect();
+        assert_eq!(kinds.first().map(String::as_str), Some("agent/inbox/spliced"));
+        assert_eq!(kinds.last().map(String::as_str), Some("turn/end"));
+    }
+    session.wait().unwrap();
+    assert!(session.working_directory().unwrap().to_string().starts_with('/'));
+    let error = harness.resume_session("never-seen").unwrap_err();
+    assert_eq!(error.rpc().unwrap().message, "session \"never-seen\" not found");
+    assert_eq!(harness.client().counters().malformed, 0);
+    let report = harness.close();
+    assert_eq!(report.exit, Some(Exit::Code(0)), "{report:?}");
+}
