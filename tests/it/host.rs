@@ -228,7 +228,7 @@ fn many_sessions_at_once() {
         }
         requests
     });
-    let mut seqs = vec![0; SESSIONS];
+    let mut seqs = [0; SESSIONS];
     let mut answered = 0;
     while answered < SESSIONS * PROMPTS || seqs.iter().any(|seq| *seq < PROMPTS as u64 * 2) {
         let line = client.hears();
