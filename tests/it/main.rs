@@ -1,6 +1,8 @@
 //! Tests through the public interface. Run with `cargo test --features cli` to have those of the command too.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+#[cfg(feature = "stdio")]
+mod client;
 mod frame;
 #[cfg(feature = "stdio")]
 mod host;
@@ -8,6 +10,7 @@ mod json;
 mod peer;
 #[allow(dead_code, reason = "shared; not every module uses all of it")]
 mod recording;
+mod replay;
 #[cfg(feature = "cli")]
 mod serve;
 mod server;
