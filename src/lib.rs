@@ -14,6 +14,7 @@
 //! | [`peer`] | one connection as a state machine: calls in flight, abort tokens, replies owed, output bytes |
 //! | [`wire`] | the SDK's methods, notifications and payloads, typed; open at the edges |
 //! | [`server`] | the SDK server as a state machine: handshake, lazy single-flight sessions, shutdown |
+//! | [`client`] | the SDK client as a state machine: calls with deadlines, subscriptions, runs, the teardown ladder |
 //!
 //! # The drive loop
 //!
