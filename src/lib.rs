@@ -95,3 +95,8 @@ pub mod server;
 #[cfg(feature = "stdio")]
 pub mod stdio;
 pub mod wire;
+
+/// The examples of the README, as tests.
+#[cfg(all(doctest, feature = "stdio"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
