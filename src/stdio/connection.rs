@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_millis(700);
 const EXIT_WITH_OUTPUT: Duration = Duration::from_millis(250);
 
 /// How often tokens are looked at, since setting one wakes nobody.
-const TOKENS: Duration = Duration::from_millis(20);
+pub(super) const TOKENS: Duration = Duration::from_millis(20);
 
 /// A lossless queue that holds more than this holds up the runtime, while nothing else needs its output.
 const HOLD_UP: usize = 1 << 20;

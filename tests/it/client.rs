@@ -196,10 +196,22 @@ fn a_run_has_a_deadline_and_a_token() {
     let options = RunOptions::new().timeout(Duration::from_millis(100));
     let error = within(SECOND, || session.run("hello", options)).unwrap_err();
     assert_eq!(error.to_string(), "cannot finish the run on session \"s\": timed out after 100ms");
+    // It is set when the prompt has long been answered, and nothing comes any more.
     let token = AbortToken::new("escape");
+    let (told, tell) = std::sync::mpsc::channel();
     let setter = token.clone();
-    let options = RunOptions::new().token(&token).on_notification(|_| setter.abort());
+    let thread = std::thread::spawn(move || {
+        tell.recv().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        setter.abort();
+    });
+    let options = RunOptions::new().token(&token).on_notification(|notification| {
+        if notification.event().is_some_and(|event| event.kind == "assistant/message") {
+            told.send(()).unwrap();
+        }
+    });
     let error = within(SECOND, || session.run("hello", options)).unwrap_err();
+    thread.join().unwrap();
     assert!(matches!(error.kind(), ErrorKind::Aborted(reason) if reason.as_str() == "escape"), "{error}");
 }
 
@@ -595,6 +607,55 @@ fn count_what_is_left() {
         }
         HarnessClient::spawn(&Launch::new("no-such-runtime")).unwrap_err();
         HarnessClient::spawn(&Launch::new("/etc/passwd")).unwrap_err();
+    }
+}
+
+#[test]
+fn both_sides_may_send_more_than_the_pipes_hold() {
+    let mut client = start(&[]);
+    let text = "x".repeat(1 << 20);
+    let calls: Vec<PendingCall<JsonBuf>> = (0..16)
+        .map(|n| client.start_call("echo", &json!({ "n": n, "text": text }), &CallOptions::default()).unwrap())
+        .collect();
+    for call in calls {
+        assert!(within(10 * SECOND, || client.finish(call)).unwrap().as_json().get().len() > text.len());
+    }
+    close(client);
+}
+
+#[test]
+fn a_second_answer_is_counted_and_changes_nothing() {
+    let mut client = start(&["twice=echo"]);
+    assert_eq!(client.call("echo", &json!({ "n": 2 })).unwrap().as_json().get(), "{\"n\":1}");
+    client.call("echo", &json!({})).unwrap();
+    client.initialize(&route()).unwrap();
+    assert_eq!(client.counters().unmatched, 2);
+    close(client);
+}
+
+#[test]
+fn a_stopped_runtime_holds_up_no_deadline_and_no_ladder() {
+    let mut client = start(&[]);
+    client.initialize(&route()).unwrap();
+    let pid = rustix::process::Pid::from_raw(client.process_id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let call = CallOptions::default().timeout(Duration::from_millis(50));
+    let error = within(SECOND, || client.call_with::<JsonBuf>("echo", &["x".repeat(1 << 20)], &call)).unwrap_err();
+    assert!(error.is_timeout());
+    let report = client.close();
+    assert_eq!(report.rungs.last().map(|rung| (rung.rung, rung.end)), Some((Rung::Kill, RungEnd::Exited)));
+}
+
+#[test]
+fn a_runtime_can_be_made_to_die_with_its_parent() {
+    let launch = faulty(&["ignore-eof"]).dies_with_parent(true);
+    match HarnessClient::spawn_with(&launch, options()) {
+        Ok(mut client) => {
+            // That it does is the kernel's; that it runs through the other program is ours.
+            client.initialize(&route()).unwrap();
+            close(client);
+        }
+        Err(error) => assert!(chain(&error).contains("no setpriv on PATH"), "{}", chain(&error)),
     }
 }
 
