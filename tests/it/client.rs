@@ -164,7 +164,11 @@ fn a_run_on_each_revision_of_the_wire() {
 fn death_with_calls_open_names_the_exit_and_the_last_words() {
     for (flag, exit, words) in [
         ("exit=boom", Exit::Code(3), "the runtime exited with code 3, and last said: last words"),
-        ("kill=boom", Exit::Signal(9), "the runtime was killed by signal 9"),
+        (
+            "kill=boom",
+            Exit::Signal(9),
+            "the runtime was killed by signal 9 (SIGKILL), and last said: about to be killed",
+        ),
     ] {
         let mut client = start(&[flag, "silent=quiet"]);
         let sub = client.subscribe(Filter::all(), Policy::Lossless);
