@@ -246,24 +246,28 @@ impl<'a> Frame<'a> {
     pub fn parse(line: &'a str) -> Result<Self, NotAFrame> {
         let text = json::trim(line);
         let mut envelope = Envelope::default();
-        let whole = json::validate(text, |name, value| envelope.note(text, name, value))
-            .map_err(|error| why_not_json(line, text, error))?;
+        let whole = if json::compact_object(text, &mut |name, value| envelope.note(text, name, value)) {
+            0..text.len()
+        } else {
+            envelope = Envelope::default();
+            json::validate(text, |name, value| envelope.note(text, name, value))
+                .map_err(|error| why_not_json(line, text, error))?
+        };
         let whole = Json::from_proved(text.get(whole).unwrap_or_default());
         if whole.kind() != Kind::Object {
             return Err(NotAFrame::NotAnObject(whole.kind()));
         }
-        let piece = |range: Range<usize>| Json::from_proved(text.get(range).unwrap_or_default());
-        let id = envelope.id.map(piece).and_then(Id::new);
-        let method = envelope.method.map(piece).and_then(Json::as_str);
-        let params =
-            || envelope.params.map(piece).filter(|json| json.kind() == Kind::Object).unwrap_or(Json::EMPTY_OBJECT);
+        let id = piece(text, envelope.id).and_then(Id::new);
+        let method = piece(text, envelope.method).and_then(Json::as_str);
+        let params = piece(text, envelope.params).filter(|json| json.kind() == Kind::Object);
+        let params = params.unwrap_or(Json::EMPTY_OBJECT);
         match (id, method) {
-            (Some(id), Some(method)) => Ok(Self::Request { id, method, params: params() }),
-            (None, Some(method)) => Ok(Self::Notification { method, params: params() }),
+            (Some(id), Some(method)) => Ok(Self::Request { id, method, params }),
+            (None, Some(method)) => Ok(Self::Notification { method, params }),
             (Some(id), None) => {
-                let outcome = match envelope.error.map(piece).and_then(ErrorObject::new) {
+                let outcome = match piece(text, envelope.error).and_then(ErrorObject::new) {
                     Some(error) => Err(error),
-                    None => Ok(envelope.result.map_or(Json::NULL, piece)),
+                    None => Ok(piece(text, envelope.result).unwrap_or(Json::NULL)),
                 };
                 Ok(Self::Response { id, outcome })
             }
@@ -302,37 +306,58 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The byte ranges of the members that make a frame.
-#[derive(Default, Clone)]
+/// The byte ranges of the members that make a frame; empty where there is none.
+#[derive(Default)]
 struct Envelope {
-    id: Option<Range<usize>>,
-    method: Option<Range<usize>>,
-    params: Option<Range<usize>>,
-    result: Option<Range<usize>>,
-    error: Option<Range<usize>>,
+    id: Range<usize>,
+    method: Range<usize>,
+    params: Range<usize>,
+    result: Range<usize>,
+    error: Range<usize>,
 }
 
 impl Envelope {
+    #[inline]
     fn note(&mut self, text: &str, name: Range<usize>, value: Range<usize>) {
-        let name = text.get(name).unwrap_or_default();
-        let slot = match name {
-            r#""id""# => &mut self.id,
-            r#""method""# => &mut self.method,
-            r#""params""# => &mut self.params,
-            r#""result""# => &mut self.result,
-            r#""error""# => &mut self.error,
-            _ if name.contains('\\') => match &*JsonStr::from_proved(name).to_string_lossy() {
-                "id" => &mut self.id,
-                "method" => &mut self.method,
-                "params" => &mut self.params,
-                "result" => &mut self.result,
-                "error" => &mut self.error,
-                _ => return,
-            },
+        let name = text.as_bytes().get(name).unwrap_or_default();
+        // One after the other: a `match` would compare byte by byte.
+        let slot = if name == br#""params""# {
+            &mut self.params
+        } else if name == br#""method""# {
+            &mut self.method
+        } else if name == br#""id""# {
+            &mut self.id
+        } else if name == br#""result""# {
+            &mut self.result
+        } else if name == br#""error""# {
+            &mut self.error
+        } else if name == br#""jsonrpc""# {
+            return;
+        } else {
+            return self.note_escaped(name, value);
+        };
+        *slot = value;
+    }
+
+    /// Another member, or one whose name is written with escapes.
+    #[cold]
+    fn note_escaped(&mut self, name: &[u8], value: Range<usize>) {
+        let Some(name) = core::str::from_utf8(name).ok().filter(|name| name.contains('\\')) else { return };
+        let slot = match &*JsonStr::from_proved(name).to_string_lossy() {
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
             _ => return,
         };
-        *slot = Some(value);
+        *slot = value;
     }
+}
+
+/// The value that lies in this range of a text that has been proved; `None` where the range is empty.
+fn piece(text: &str, range: Range<usize>) -> Option<Json<'_>> {
+    text.get(range).filter(|piece| !piece.is_empty()).map(Json::from_proved)
 }
 
 /// The id of the response that a line over the limit begins like, judged by its first bytes: a complete `id` member
@@ -346,7 +371,7 @@ pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
         behind = value.end;
         envelope.note(text, name, value);
     });
-    if !cut.is_err_and(|error| error.kind == SyntaxErrorKind::UnexpectedEnd) || envelope.method.is_some() {
+    if !cut.is_err_and(|error| error.kind == SyntaxErrorKind::UnexpectedEnd) || !envelope.method.is_empty() {
         return None;
     }
     // The name of the member that the cut went through.
@@ -354,7 +379,7 @@ pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
     if json::leading_string(tail).is_some_and(|name| name == "method") {
         return None;
     }
-    Id::new(Json::from_proved(text.get(envelope.id?)?)).map(|id| id.0.to_buf())
+    Id::new(piece(text, envelope.id)?).map(|id| id.0.to_buf())
 }
 
 /// Names the fault of a line that is not JSON, with the offset moved to where the line began.
