@@ -107,62 +107,43 @@ impl fmt::Debug for Id<'_> {
 }
 
 /// The error member of a response, read as the reference does: any object or array counts; `code` counts if it is a
-/// number, `message` if it is a string.
+/// number, `message` if it is a string. Of duplicates the last counts, also where its kind does not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ErrorObject<'a> {
-    raw: Json<'a>,
-    code: Option<Json<'a>>,
-    message: Option<JsonStr<'a>>,
-    data: Option<Json<'a>>,
-}
+pub struct ErrorObject<'a>(Json<'a>);
 
 impl<'a> ErrorObject<'a> {
     fn new(raw: Json<'a>) -> Option<Self> {
-        if !matches!(raw.kind(), Kind::Object | Kind::Array) {
-            return None;
-        }
-        let mut error = Self { raw, code: None, message: None, data: None };
-        for (name, value) in raw.members() {
-            // Of duplicates the last counts, also where its kind does not.
-            if name == "code" {
-                error.code = Some(value).filter(|code| code.kind() == Kind::Number);
-            } else if name == "message" {
-                error.message = value.as_str();
-            } else if name == "data" {
-                error.data = Some(value);
-            }
-        }
-        Some(error)
+        matches!(raw.kind(), Kind::Object | Kind::Array).then_some(Self(raw))
     }
 
     /// The whole member as on the wire.
     #[must_use]
     pub fn raw(&self) -> Json<'a> {
-        self.raw
+        self.0
     }
 
     /// The code, a number of any size.
     #[must_use]
     pub fn code(&self) -> Option<Json<'a>> {
-        self.code
+        self.0.member("code").filter(|code| code.kind() == Kind::Number)
     }
 
     /// The message.
     #[must_use]
     pub fn message(&self) -> Option<JsonStr<'a>> {
-        self.message
+        self.0.member("message")?.as_str()
     }
 
     /// The data, verbatim.
     #[must_use]
     pub fn data(&self) -> Option<Json<'a>> {
-        self.data
+        self.0.member("data")
     }
 }
 
 impl fmt::Debug for ErrorObject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.raw, f)
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 
@@ -182,10 +163,10 @@ pub struct RpcError {
 impl From<ErrorObject<'_>> for RpcError {
     fn from(error: ErrorObject<'_>) -> Self {
         Self {
-            code: error.code.and_then(Json::as_i64),
-            message: error.message.map_or_else(|| "JSON-RPC error".into(), |message| message.to_string_lossy().into()),
-            data: error.data.map(Json::to_buf),
-            raw: error.raw.to_buf(),
+            code: error.code().and_then(Json::as_i64),
+            message: error.message().map_or_else(|| "JSON-RPC error".into(), |text| text.to_string_lossy().into()),
+            data: error.data().map(Json::to_buf),
+            raw: error.raw().to_buf(),
         }
     }
 }
@@ -298,7 +279,7 @@ impl<'a> Frame<'a> {
                 line.text(r#"{"jsonrpc":"2.0","id":"#).text(id.get());
                 match outcome {
                     Ok(result) => line.text(r#","result":"#).text(result.get()),
-                    Err(error) => line.text(r#","error":"#).text(error.raw.get()),
+                    Err(error) => line.text(r#","error":"#).text(error.raw().get()),
                 };
             }
         }

@@ -50,6 +50,92 @@ pub(super) struct Escapes {
     pub(super) hex: u64,
 }
 
+/// Told of the members of the outermost object: name, quotes included, and value.
+pub(super) type Member<'m> = dyn FnMut(Range<usize>, Range<usize>) + 'm;
+
+/// Whether `text` is one object without white space between its tokens. Calls `member` as
+/// [`validate`](super::scan::validate) does, also before the answer turns out to be no, and may pass over a member
+/// `jsonrpc`.
+#[inline(always)]
+pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut Member<'_>) -> bool {
+    // Nearly all lines of this protocol begin in one of these ways; the scan begins behind the colon.
+    let (name, start) = if text.starts_with(br#"{"jsonrpc":"2.0","method":"#) {
+        (17..25, 26)
+    } else if text.starts_with(br#"{"jsonrpc":"2.0","id":"#) {
+        (17..21, 22)
+    } else if text.starts_with(b"{") {
+        (0..0, 1)
+    } else {
+        return false;
+    };
+    let mut members = Members { member, name_start: start, name, value: start };
+    let mut scan = Scan::after_prefix(start == 1);
+    let mut outer = Outer::new();
+    let mut at = start;
+    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
+        if !scan.block(classify, block, 0, u64::MAX, text, at, &mut outer, &mut members) {
+            return false;
+        }
+        at += 64;
+    }
+    let left = text.len() - at;
+    if left > 0 {
+        let mut short = [0; 64];
+        // The last block takes bytes from before, so that it is whole, and ignores them.
+        let (block, again) = match text.last_chunk::<64>() {
+            Some(block) => (block, 64 - left),
+            None => {
+                for (to, from) in short.iter_mut().zip(text) {
+                    *to = *from;
+                }
+                (&short, start)
+            }
+        };
+        if !scan.block(classify, block, again as u32, (1 << left) - 1, text, at, &mut outer, &mut members) {
+            return false;
+        }
+    }
+    scan.nesting.is_outside()
+}
+
+/// The members of the outermost object, as they come. Out of the way: they are few.
+struct Members<'m, 'f> {
+    member: &'m mut Member<'f>,
+    /// Where the name of the next member would begin.
+    name_start: usize,
+    /// The name of the member being read; 0..0 where there is none.
+    name: Range<usize>,
+    /// Where its value begins.
+    value: usize,
+}
+
+impl Members<'_, '_> {
+    /// Takes the colons and commas of the outermost object, in a block at `at`.
+    #[inline(never)]
+    fn separators(&mut self, at: usize, colon: u64, comma: u64) {
+        let mut separators = colon | comma;
+        while separators != 0 {
+            let index = at + separators.trailing_zeros() as usize;
+            if colon & lowest(separators) != 0 {
+                self.name = self.name_start..index;
+                self.value = index + 1;
+            } else {
+                self.value_end(index);
+                self.name_start = index + 1;
+            }
+            separators &= separators - 1;
+        }
+    }
+
+    #[inline(never)]
+    fn value_end(&mut self, at: usize) {
+        if self.name.end > 0 {
+            (self.member)(self.name.clone(), self.value..at);
+            self.name = 0..0;
+        }
+    }
+}
+
 /// What one block leaves to the next. A word that is named after a class of bytes is that of the block before, so
 /// that [`behind`] can shift its last bit in.
 struct Scan {
@@ -74,92 +160,44 @@ struct Scan {
     scalar: u64,
     /// The quotes that end a name.
     name_end: u64,
-    /// The outermost member being read: where its name begins and ends, and where its value begins. No name is 0..0.
-    name: Range<usize>,
-    name_start: usize,
-    value: usize,
-}
-
-/// Told of the members of the outermost object: name, quotes included, and value.
-pub(super) type Member<'a> = dyn FnMut(Range<usize>, Range<usize>) + 'a;
-
-/// Whether `text` is one object without white space between its tokens. Calls `member` as
-/// [`validate`](super::scan::validate) does, also before the answer turns out to be no, and may pass over a member
-/// `jsonrpc`.
-#[inline(always)]
-pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut Member<'_>) -> bool {
-    // Nearly all lines of this protocol begin in one of these ways; the scan begins behind the colon.
-    let (name, at) = if text.starts_with(br#"{"jsonrpc":"2.0","method":"#) {
-        (17..25, 26)
-    } else if text.starts_with(br#"{"jsonrpc":"2.0","id":"#) {
-        (17..21, 22)
-    } else if text.starts_with(b"{") {
-        (0..0, 1)
-    } else {
-        return false;
-    };
-    let mut outer = Outer::new();
-    let mut nesting = Nesting::new();
-    nesting.push(true, &mut outer);
-    let mut scan = Scan {
-        nesting,
-        in_string: 0,
-        in_name: 0,
-        escaped: 0,
-        hex: 0,
-        lead: 1 << 63,
-        separator: u64::from(at > 1) << 63,
-        item: u64::from(at == 1) << 63,
-        end: 0,
-        scalar: 0,
-        name_end: 0,
-        name,
-        name_start: at,
-        value: at,
-    };
-    let mut at = at;
-    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
-        if !scan.block(classify, block, text, at, 0, &mut outer, member) {
-            return false;
-        }
-        at += 64;
-    }
-    let left = text.len() - at;
-    if left > 0 {
-        let mut short = [0; 64];
-        // The last block takes bytes from before, so that it is whole, and ignores them.
-        let (block, again) = match text.last_chunk::<64>() {
-            Some(block) => (block, 64 - left as u32),
-            None => {
-                for (to, from) in short.iter_mut().zip(text) {
-                    *to = *from;
-                }
-                (&short, at as u32)
-            }
-        };
-        if !scan.block(classify, block, text, at, again, &mut outer, member) {
-            return false;
-        }
-    }
-    scan.nesting.is_outside()
 }
 
 impl Scan {
-    /// Reads one block, whose first byte that has not been read, at `at` in `text`, is behind `again` others.
-    /// Whether it can be what is asked for.
+    /// Behind the `{` of the outermost object, or else behind the colon of a member of it.
+    fn after_prefix(bracket: bool) -> Self {
+        const LAST: u64 = 1 << 63;
+        let mut nesting = Nesting::new();
+        nesting.push(true, &mut Outer::new());
+        Self {
+            nesting,
+            in_string: 0,
+            in_name: 0,
+            escaped: 0,
+            hex: 0,
+            lead: LAST,
+            separator: if bracket { 0 } else { LAST },
+            item: if bracket { LAST } else { 0 },
+            end: 0,
+            scalar: 0,
+            name_end: 0,
+        }
+    }
+
+    /// Reads the part of one block that has not been read: the bytes from the one at `again` on, which lies at `at`
+    /// in `text`; as many as `valid` has ones. Whether it can be what is asked for.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "the last two would not stay out of memory in the struct")]
+    #[expect(clippy::too_many_arguments, reason = "in a struct, none of this would stay in registers")]
     fn block<C: Classify>(
         &mut self,
         classify: C,
         block: &[u8; 64],
+        again: u32,
+        valid: u64,
         text: &[u8],
         at: usize,
-        again: u32,
         outer: &mut Outer,
-        member: &mut Member<'_>,
+        members: &mut Members<'_, '_>,
     ) -> bool {
-        let valid = if text.len() - at < 64 { (1 << (text.len() - at)) - 1 } else { u64::MAX };
         let strings = classify.strings(block);
         let (mut quote, backslash) = (strings.quote >> again, strings.backslash >> again);
         let control = strings.control >> again;
@@ -189,69 +227,19 @@ impl Scan {
         let close = structure.close >> again & outside;
         let colon = structure.colon >> again & outside;
         let comma = structure.comma >> again & outside;
-        let scalar = outside & !(open | close | colon | comma | string_end);
-
-        // Bytes that belong to an object, from its `{` or from behind a nested value on.
-        let mut object = 0;
-        let mut from = 1u64;
-        let mut brackets = open | close;
-        loop {
-            let bracket = brackets & brackets.wrapping_neg();
-            // From the bracket before up to this one, or to the end.
-            let region = bracket.wrapping_sub(from);
-            object |= region & u64::from(self.nesting.in_object()).wrapping_neg();
-            if self.nesting.in_outermost_object(outer) {
-                self.members(at, colon & region, comma & region, member);
-            }
-            if bracket == 0 {
-                break;
-            }
-            let index = bracket.trailing_zeros();
-            // `{` and `}` have this bit, `[` and `]` do not.
-            let curly = block.get((index + again) as usize & 63).is_some_and(|byte| byte & 0x20 != 0);
-            if open & bracket != 0 {
-                self.nesting.push(curly, outer);
-            } else {
-                if self.nesting.in_object() != curly {
-                    return false;
-                }
-                if self.nesting.in_outermost_object(outer) {
-                    let end = at + index as usize;
-                    if end + 1 != text.len() {
-                        return false;
-                    }
-                    if self.name.end > 0 {
-                        member(self.name.clone(), self.value..end);
-                    }
-                }
-                self.nesting.pop(outer);
-            }
-            from = bracket;
-            brackets &= brackets - 1;
-        }
+        let separator = colon | comma;
+        let lead = open | separator;
+        let scalar = outside & !(lead | close | string_end);
+        let end = string_end | close | scalar;
 
         // Which byte may follow which.
-        let lead = open | colon | comma;
-        let separator = colon | comma;
-        let item = (open | comma) & object;
-        let end = string_end | close | scalar;
         let after_lead = behind(lead, self.lead);
-        let after_item = behind(item, self.item);
         let after_scalar = behind(scalar, self.scalar);
-        // A one added where a name begins carries to where it ends.
-        let (sum, carry) = inside.overflowing_add(string & after_item | self.in_name);
-        let name_end = sum & !inside;
-        self.in_name = u64::from(carry);
-        let wrong = control & inside
+        let mut wrong = control & inside
             | (open | string) & !after_lead
             | scalar & !(after_lead | after_scalar)
             | comma & !behind(end, self.end)
-            | close & behind(separator, self.separator)
-            | after_item & !(string | close) & valid
-            | (colon ^ behind(name_end, self.name_end)) & valid;
-        if wrong != 0 {
-            return false;
-        }
+            | close & behind(separator, self.separator);
 
         if scalar != 0 {
             let starts = scalar & !after_scalar;
@@ -275,32 +263,64 @@ impl Scan {
             }
         }
 
+        // The bytes that belong to an object: from its `{` on, and from behind a nested value on.
+        let mut object = 0;
+        let mut from = 1u64;
+        let mut brackets = open | close;
+        loop {
+            let bracket = lowest(brackets);
+            // From the bracket before up to this one, or to the end.
+            let region = bracket.wrapping_sub(from);
+            object |= region & u64::from(self.nesting.in_object()).wrapping_neg();
+            if separator & region != 0 && self.nesting.in_outermost_object(outer) {
+                members.separators(at, colon & region, comma & region);
+            }
+            if bracket == 0 {
+                break;
+            }
+            let index = bracket.trailing_zeros();
+            // `{` and `}` have this bit, `[` and `]` do not.
+            let curly = block.get((index + again) as usize & 63).is_some_and(|byte| byte & 0x20 != 0);
+            if open & bracket != 0 {
+                self.nesting.push(curly, outer);
+            } else {
+                if self.nesting.in_object() != curly {
+                    return false;
+                }
+                self.nesting.pop(outer);
+                if self.nesting.is_outside() {
+                    let end = at + index as usize;
+                    if end + 1 != text.len() {
+                        return false;
+                    }
+                    members.value_end(end);
+                }
+            }
+            from = bracket;
+            brackets &= brackets - 1;
+        }
+
+        // What an object wants in turn: a name behind its bracket and its commas, a colon behind the name. A one that
+        // is added where a name begins carries to where it ends.
+        let item = (open | comma) & object;
+        let after_item = behind(item, self.item);
+        let (sum, carry) = inside.overflowing_add(string & after_item | self.in_name);
+        let name_end = sum & !inside;
+        wrong |= (after_item & !(string | close) | colon ^ behind(name_end, self.name_end)) & valid;
+
+        self.in_name = u64::from(carry);
         self.lead = lead;
         self.separator = separator;
         self.item = item;
         self.end = end;
         self.scalar = scalar;
         self.name_end = name_end;
-        true
+        wrong == 0
     }
+}
 
-    /// Notes the colons and commas of the outermost object, in a block at `at`.
-    #[inline(always)]
-    fn members(&mut self, at: usize, colon: u64, comma: u64, member: &mut Member<'_>) {
-        let mut separators = colon | comma;
-        while separators != 0 {
-            let index = at + separators.trailing_zeros() as usize;
-            if colon & separators & separators.wrapping_neg() != 0 {
-                self.name = self.name_start..index;
-                self.value = index + 1;
-            } else {
-                member(self.name.clone(), self.value..index);
-                self.name_start = index + 1;
-                self.name = 0..0;
-            }
-            separators &= separators - 1;
-        }
-    }
+fn lowest(bits: u64) -> u64 {
+    bits & bits.wrapping_neg()
 }
 
 /// The bytes behind those of a class; `before` is the class in the block before.

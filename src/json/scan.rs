@@ -89,15 +89,22 @@ impl Nesting {
     #[inline(always)]
     pub(super) fn pop(&mut self, outer: &mut Outer) {
         self.bits >>= 1;
-        if self.bits == 1 && !outer.is_empty() {
-            self.bits = outer.pop().unwrap_or(1);
+        if self.bits == 1 {
+            self.unspill(outer);
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn spill(&mut self, outer: &mut Outer) {
         outer.push(self.bits);
         self.bits = 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unspill(&mut self, outer: &mut Outer) {
+        self.bits = outer.pop().unwrap_or(1);
     }
 
     /// Whether there is no container. (With full words there always is: the last bit of a word is popped with it.)
