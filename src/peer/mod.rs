@@ -256,6 +256,12 @@ impl<T> Peer<T> {
         self.outbound.queue.is_flushed(mark)
     }
 
+    /// Whether the end of input has been declared.
+    #[must_use]
+    pub fn input_ended(&self) -> bool {
+        self.inbound.ended
+    }
+
     /// Calls that wait for their end.
     #[must_use]
     pub fn pending(&self) -> usize {

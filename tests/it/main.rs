@@ -1,1 +1,10 @@
+//! Tests through the public interface. Run with `cargo test --features cli` to have those of the command too.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod frame;
+mod json;
+mod peer;
+#[allow(dead_code, reason = "shared; not every module uses all of it")]
+mod recording;
+mod replay;
+mod wire;
