@@ -1,1 +1,5 @@
+//! Tests of the library and the command from outside, one module a layer.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+#[cfg(feature = "cli")]
+mod command;

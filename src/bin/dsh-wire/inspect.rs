@@ -176,7 +176,7 @@ impl<'a> Row<'a> {
             Content::Frame(Frame::Response { id, outcome: Err(error) }) => {
                 ("response", id.get(), format!("error: {}", RpcError::from(error)))
             }
-            Content::Dropped(why, bytes) => ("dropped", "", format!("{why}: {}", excerpt(why, bytes))),
+            Content::Dropped(why, bytes) => ("dropped", "", format!("{why}  {}", excerpt(why, bytes))),
         };
         let style = if matches!(self.content, Content::Dropped(..)) { styles.bad() } else { Style::new() };
         write!(out, "{:>6}  {style}{kind:<12}{style:#}  {:>9}  ", self.number, self.len)?;
