@@ -11,3 +11,4 @@ pub mod frame;
 pub mod json;
 pub mod line;
 pub mod peer;
+pub mod wire;

@@ -456,6 +456,24 @@ impl From<&str> for JsonString {
     }
 }
 
+impl From<String> for JsonString {
+    fn from(plain: String) -> Self {
+        plain.as_str().into()
+    }
+}
+
+impl From<&String> for JsonString {
+    fn from(plain: &String) -> Self {
+        plain.as_str().into()
+    }
+}
+
+impl From<JsonStr<'_>> for JsonString {
+    fn from(string: JsonStr<'_>) -> Self {
+        string.to_buf()
+    }
+}
+
 impl fmt::Debug for JsonString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

@@ -3,3 +3,6 @@
 
 #[cfg(feature = "cli")]
 mod command;
+#[allow(dead_code, reason = "shared; not every build of the tests uses all of it")]
+mod recording;
+mod wire;

@@ -1,0 +1,237 @@
+//! What the runtime tells without being asked.
+
+use serde::{Serialize, Serializer};
+
+use super::{Blocks, Decode, DecodeError, SessionEvent};
+use crate::json::{Json, JsonBuf, JsonStr, JsonString};
+
+/// A notification of the runtime, as a view of its frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Notification<'a> {
+    /// The method.
+    pub method: JsonStr<'a>,
+    /// The params as they came: members that no type here knows are in them.
+    pub params: Json<'a>,
+    /// What it says.
+    pub body: NotificationBody<'a>,
+}
+
+/// What a [`Notification`] says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum NotificationBody<'a> {
+    /// `session.event`: a session has appended an event to its log.
+    SessionEvent(SessionEventParams<'a>),
+    /// `session.status`: a session has begun or ceased to run. Not before 0.1.1.
+    SessionStatus(SessionStatusParams<'a>),
+    /// `subagent.started`: a session has a new sub-agent.
+    SubagentStarted(SubagentStartedParams<'a>),
+    /// `subagent.finished`: a sub-agent has finished.
+    SubagentFinished(SubagentFinishedParams<'a>),
+    /// `session.finished`: a prompt has been dealt with. Before 0.1.1.
+    SessionFinished(SessionFinishedParams<'a>),
+    /// A method that this version does not know.
+    Unknown,
+}
+
+impl<'a> Notification<'a> {
+    /// Reads method and params of a notification. Nothing is copied, and the data of an event is not looked into.
+    ///
+    /// # Errors
+    /// Params of a known method that are not as they must be; method and params are still with the caller.
+    pub fn decode(method: JsonStr<'a>, params: Json<'a>) -> Result<Self, DecodeError> {
+        let body = match &*method.to_string_lossy() {
+            SessionEventParams::METHOD => NotificationBody::SessionEvent(Decode::decode(params)?),
+            SessionStatusParams::METHOD => NotificationBody::SessionStatus(Decode::decode(params)?),
+            SubagentStartedParams::METHOD => NotificationBody::SubagentStarted(Decode::decode(params)?),
+            SubagentFinishedParams::METHOD => NotificationBody::SubagentFinished(Decode::decode(params)?),
+            SessionFinishedParams::METHOD => NotificationBody::SessionFinished(Decode::decode(params)?),
+            _ => NotificationBody::Unknown,
+        };
+        Ok(Self { method, params, body })
+    }
+
+    /// The session that it is about: for sub-agents the one above, for unknown methods the `sessionId` of the params.
+    #[must_use]
+    pub fn session_id(&self) -> Option<JsonStr<'a>> {
+        match &self.body {
+            NotificationBody::SessionEvent(params) => Some(params.session_id),
+            NotificationBody::SessionStatus(params) => Some(params.session_id),
+            NotificationBody::SubagentStarted(params) => Some(params.parent_session_id),
+            NotificationBody::SubagentFinished(params) => Some(params.parent_session_id),
+            NotificationBody::SessionFinished(params) => Some(params.session_id),
+            NotificationBody::Unknown => self.params.member("sessionId").and_then(Json::as_str),
+        }
+    }
+
+    /// The event, where it is one.
+    #[must_use]
+    pub const fn event(&self) -> Option<&SessionEvent<'a>> {
+        match &self.body {
+            NotificationBody::SessionEvent(params) => Some(&params.event),
+            _ => None,
+        }
+    }
+
+    /// The status, where it tells one.
+    #[must_use]
+    pub const fn status(&self) -> Option<Status<'a>> {
+        match &self.body {
+            NotificationBody::SessionStatus(params) => Some(params.status),
+            _ => None,
+        }
+    }
+
+    /// Copies method and params, all members included.
+    #[must_use]
+    pub fn to_buf(&self) -> NotificationBuf {
+        NotificationBuf { method: self.method.to_buf(), params: self.params.to_buf() }
+    }
+}
+
+/// Writes the params, through their type where there is one.
+impl Serialize for NotificationBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::SessionEvent(params) => params.serialize(serializer),
+            Self::SessionStatus(params) => params.serialize(serializer),
+            Self::SubagentStarted(params) => params.serialize(serializer),
+            Self::SubagentFinished(params) => params.serialize(serializer),
+            Self::SessionFinished(params) => params.serialize(serializer),
+            Self::Unknown => Err(serde::ser::Error::custom("an unknown notification has no typed params")),
+        }
+    }
+}
+
+/// A notification that owns its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotificationBuf {
+    /// The method.
+    pub method: JsonString,
+    /// The params.
+    pub params: JsonBuf,
+}
+
+impl NotificationBuf {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// As [`Notification::decode`]; never where it was copied from a [`Notification`].
+    pub fn view(&self) -> Result<Notification<'_>, DecodeError> {
+        Notification::decode(self.method.as_json_str(), self.params.as_json())
+    }
+}
+
+payload! {
+    /// Params of `session.event`.
+    pub struct SessionEventParams<'a> {
+        /// The session.
+        session_id: JsonStr<'a> = "sessionId",
+        /// The event.
+        event: SessionEvent<'a> = "event",
+    }
+}
+
+impl SessionEventParams<'_> {
+    /// The method that has these params.
+    pub const METHOD: &'static str = "session.event";
+}
+
+payload! {
+    /// Params of `session.status`.
+    pub struct SessionStatusParams<'a> {
+        /// The session.
+        session_id: JsonStr<'a> = "sessionId",
+        /// What it does now.
+        status: Status<'a> = "status",
+    }
+}
+
+impl SessionStatusParams<'_> {
+    /// The method that has these params.
+    pub const METHOD: &'static str = "session.status";
+}
+
+open_enum! {
+    /// What a session does. It begins idle, without a notification that says so.
+    pub enum Status {
+        Running = "running",
+        Idle = "idle",
+    }
+}
+
+payload! {
+    /// Params of `subagent.started`.
+    pub struct SubagentStartedParams<'a> {
+        /// The session that has started it.
+        parent_session_id: JsonStr<'a> = "parentSessionId",
+        /// Its own session.
+        child_session_id: JsonStr<'a> = "childSessionId",
+    }
+}
+
+impl SubagentStartedParams<'_> {
+    /// The method that has these params.
+    pub const METHOD: &'static str = "subagent.started";
+}
+
+payload! {
+    /// Params of `subagent.finished`.
+    pub struct SubagentFinishedParams<'a> {
+        /// What made it: `spawn` or `fork`.
+        provider: JsonStr<'a> = "provider",
+        /// Its id, which is also the id of its session.
+        agent_id: JsonStr<'a> = "agentId",
+        /// The session that has started it.
+        parent_session_id: JsonStr<'a> = "parentSessionId",
+        /// Its own session.
+        child_session_id: JsonStr<'a> = "childSessionId",
+        /// Whether that counts as success.
+        status: FinishStatus<'a> = "status",
+        /// Why it stopped.
+        stop_reason: StopReason<'a> = "stopReason",
+        /// The content of the last message of its model.
+        last_assistant_message: Option<Blocks<'a>> = "lastAssistantMessage",
+    }
+}
+
+impl SubagentFinishedParams<'_> {
+    /// The method that has these params.
+    pub const METHOD: &'static str = "subagent.finished";
+}
+
+payload! {
+    /// Params of `session.finished`, before 0.1.1: one for each prompt that was accepted.
+    pub struct SessionFinishedParams<'a> {
+        /// The session.
+        session_id: JsonStr<'a> = "sessionId",
+        /// Whether the turn went well.
+        status: FinishStatus<'a> = "status",
+        /// Why not.
+        reason: Option<JsonStr<'a>> = "reason",
+    }
+}
+
+impl SessionFinishedParams<'_> {
+    /// The method that has these params.
+    pub const METHOD: &'static str = "session.finished";
+}
+
+open_enum! {
+    /// How something has ended.
+    pub enum FinishStatus {
+        Ok = "ok",
+        Error = "error",
+    }
+}
+
+open_enum! {
+    /// Why a sub-agent has stopped.
+    pub enum StopReason {
+        Completed = "completed",
+        MaxTokens = "max-tokens",
+        Error = "error",
+        Aborted = "aborted",
+        Refusal = "refusal",
+    }
+}

@@ -1,0 +1,127 @@
+//! The recordings of the official runtime, from `tests/fixtures` (its README says how they are written).
+
+use std::path::{Path, PathBuf};
+
+use dsh_wire::json::{Json, JsonStr};
+
+/// Which way a line went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ClientToServer,
+    ServerToClient,
+}
+
+/// One line of a recording.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// Seconds since the process was started.
+    pub(crate) t: f64,
+    pub(crate) dir: Direction,
+    /// The line as it was on the pipe, without its `\n`.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the line ended in `\n`.
+    pub(crate) eol: bool,
+}
+
+impl Row {
+    /// The line and the `\n` that it had.
+    pub(crate) fn wire_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        if self.eol {
+            bytes.push(b'\n');
+        }
+        bytes
+    }
+}
+
+/// One run of the official runtime.
+#[derive(Debug, Clone)]
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Recording {
+    /// The lines of one direction, in order.
+    pub(crate) fn lines(&self, dir: Direction) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.dir == dir)
+    }
+
+    /// All bytes of one direction.
+    pub(crate) fn stream(&self, dir: Direction) -> Vec<u8> {
+        self.lines(dir).flat_map(Row::wire_bytes).collect()
+    }
+}
+
+pub(crate) fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// All recordings, sorted by name.
+pub(crate) fn all() -> Vec<Recording> {
+    let mut recordings: Vec<_> = std::fs::read_dir(fixtures())
+        .expect("the fixtures are in the repository")
+        .map(|entry| entry.expect("a directory entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .map(|path| read(&path))
+        .collect();
+    recordings.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(recordings.len() > 80, "only {} recordings", recordings.len());
+    recordings
+}
+
+/// The recording of one scenario.
+pub(crate) fn named(name: &str) -> Recording {
+    read(&fixtures().join(name).with_extension("jsonl"))
+}
+
+fn read(path: &Path) -> Recording {
+    let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a plain name").to_owned();
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let rows = text.split_terminator('\n').map(|line| row(&name, line)).collect();
+    Recording { name, rows }
+}
+
+fn row(name: &str, line: &str) -> Row {
+    let json = Json::new(line).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let string = |member| json.member(member).and_then(Json::as_str);
+    let bytes = match (string("frame"), string("frame_b64")) {
+        // The escapes of this level are those of the recorder; it had text that is UTF-8, so none is lone.
+        (Some(frame), None) => frame.to_string_lossy().into_owned().into_bytes(),
+        (None, Some(base64)) => decode_base64(base64),
+        _ => panic!("{name}: a row has a frame"),
+    };
+    let dir = match string("dir") {
+        Some(dir) if dir == "c2s" => Direction::ClientToServer,
+        Some(dir) if dir == "s2c" => Direction::ServerToClient,
+        other => panic!("{name}: direction {other:?}"),
+    };
+    Row {
+        t: json.member("t").and_then(Json::as_f64).expect("a row has a time"),
+        dir,
+        bytes,
+        eol: json.member("eol").and_then(Json::as_bool).unwrap_or(true),
+    }
+}
+
+fn decode_base64(text: JsonStr<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut bits, mut count) = (0u32, 0);
+    for byte in text.to_string_lossy().bytes().take_while(|byte| *byte != b'=') {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => panic!("not base64: {}", char::from(byte)),
+        };
+        bits = bits << 6 | u32::from(digit);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    out
+}
