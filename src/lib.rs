@@ -1,4 +1,82 @@
-//! The DeepSeek Harness SDK wire protocol without async.
+//! The DeepSeek Harness SDK wire protocol without async: newline-delimited JSON-RPC 2.0 over the stdin and stdout of
+//! a child process, from the bytes up to a typed client and server.
+//!
+//! # Layers
+//!
+//! Each layer uses only those above it. Everything above `stdio` is `no_std` with `alloc` and names no file
+//! descriptor, thread, process or clock; where time matters it is an argument.
+//!
+//! | layer | job |
+//! |---|---|
+//! | [`json`] | one pass over one text: is it JSON, and where are its members; text repair |
+//! | [`line`](mod@line) | bytes → lines: split at `\n`, resumable, bounded, lending |
+//! | [`frame`] | one line ↔ one frame: request, response or notification; total and pure |
+//! | [`peer`] | one connection as a state machine: calls in flight, abort tokens, replies owed, output bytes |
+//! | [`wire`] | the SDK's methods, notifications and payloads, typed; open at the edges |
+//! | [`server`] | the SDK server as a state machine: handshake, lazy single-flight sessions, shutdown |
+//!
+//! # The drive loop
+//!
+//! The core does no input or output. This is a whole runtime for one connection, over any pair of streams; a program
+//! with an event loop of its own does the same when its streams are ready.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//!
+//! use dsh_wire::peer::{Event, Peer};
+//!
+//! fn serve(mut input: impl Read, mut output: impl Write) -> std::io::Result<()> {
+//!     let mut peer: Peer<()> = Peer::new();
+//!     loop {
+//!         if peer.read_from(&mut input)? == 0 {
+//!             peer.end_input();
+//!         }
+//!         let (mut incoming, mut outgoing) = peer.split();
+//!         while let Some(event) = incoming.next_event() {
+//!             match event {
+//!                 Event::Request { method, params, reply } if method == "echo" => {
+//!                     outgoing.answer(reply, &params).expect("the connection is open and JSON is JSON");
+//!                 }
+//!                 Event::Request { method, reply, .. } => {
+//!                     outgoing.refuse_method(reply, method).expect("the connection is open");
+//!                 }
+//!                 Event::Dropped(line) => eprintln!("line {}: {}", line.number, line.why),
+//!                 _ => {}
+//!             }
+//!         }
+//!         while !peer.outgoing().is_empty() {
+//!             let waiting = peer.outgoing();
+//!             let n = output.write(waiting.bytes())?;
+//!             waiting.consume(n);
+//!         }
+//!         if peer.input_ended() {
+//!             return output.flush();
+//!         }
+//!     }
+//! }
+//!
+//! let input = &b"{\"id\":1,\"method\":\"echo\",\"params\":{\"n\":1.0}}\nno frame\n{\"id\":2,\"method\":\"other\"}\n"[..];
+//! let mut output = Vec::new();
+//! serve(input, &mut output)?;
+//! let mut lines = output.split(|byte| *byte == b'\n');
+//! assert_eq!(lines.next(), Some(&br#"{"jsonrpc":"2.0","id":1,"result":{"n":1.0}}"#[..]));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # What holds
+//!
+//! - Frames and events are the same for every way of cutting the bytes.
+//! - A line is accepted exactly when the reference transport would dispatch it, and ids are echoed byte for byte.
+//! - Every call ends exactly once; ids never repeat; a frame with a method is never a response.
+//! - Nothing is lost in silence: a dropped line, a late response, an overflow is an event with a reason.
+//! - Bytes of the peer never reach a panic or a recursion; memory is bounded by the line limit.
+//!
+//! # Features
+//!
+//! - **`stdio`** (default; implies `std`): child processes, pipes, signals; the blocking client and `serve`. Unix.
+//! - **`std`**: `read_from` on buffers and peers, ids from random bits of the operating system. Without it: `no_std`
+//!   with `alloc`, ids from a seed of the caller's.
+//! - **`cli`**: the command `dsh-wire`. The library never needs it.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic"))]
@@ -7,8 +85,12 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod client;
 pub mod frame;
 pub mod json;
 pub mod line;
 pub mod peer;
+pub mod server;
+#[cfg(feature = "stdio")]
+pub mod stdio;
 pub mod wire;

@@ -225,18 +225,12 @@ fn string(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
 
 /// Skips bytes that stand for themselves in a string, a word at a time.
 fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
-        let quote = word ^ (ONES * b'"' as u64);
-        let backslash = word ^ (ONES * b'\\' as u64);
-        // The high bit of a byte is set where it is zero (quote, backslash) or below 0x20 (control). A borrow can
-        // set it wrongly only above a byte that is right, and only the lowest one is used.
-        let hit = (quote.wrapping_sub(ONES) & !quote
-            | backslash.wrapping_sub(ONES) & !backslash
-            | word.wrapping_sub(ONES * 0x20) & !word)
-            & HIGH;
+        // The last term is for bytes below 0x20; the reasoning is that of `zero_bytes`.
+        let hit = zero_bytes(word ^ (ONES * b'"' as u64))
+            | zero_bytes(word ^ (ONES * b'\\' as u64))
+            | word.wrapping_sub(ONES * 0x20) & !word & HIGH;
         if hit != 0 {
             return at + (hit.trailing_zeros() / 8) as usize;
         }
@@ -353,10 +347,45 @@ fn container_end(bytes: &[u8], mut at: usize) -> usize {
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     loop {
-        match memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
-            Some(len) if bytes.get(at + len) == Some(&b'"') => return at + len + 1,
-            Some(len) => at += len + 2,
+        at = delimiter(bytes, at);
+        match bytes.get(at) {
+            Some(b'"') => return at + 1,
+            Some(_) => at += 2,
             None => return bytes.len(),
         }
     }
+}
+
+/// The offset of the next quote or backslash, or the end. Most strings are shorter than what a call to memchr costs,
+/// so the first words are looked at here.
+fn delimiter(bytes: &[u8], mut at: usize) -> usize {
+    for _ in 0..4 {
+        let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) else { break };
+        let word = u64::from_le_bytes(*chunk);
+        let hit = zero_bytes(word ^ (ONES * b'"' as u64)) | zero_bytes(word ^ (ONES * b'\\' as u64));
+        if hit != 0 {
+            return at + (hit.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
+}
+
+/// Whether a string has escapes; as in [`delimiter`], most are short.
+pub(crate) fn has_escape(bytes: &[u8]) -> bool {
+    if bytes.len() > 32 {
+        return memchr::memchr(b'\\', bytes).is_some();
+    }
+    let (words, tail) = bytes.as_chunks::<8>();
+    words.iter().any(|word| zero_bytes(u64::from_le_bytes(*word) ^ (ONES * b'\\' as u64)) != 0) || tail.contains(&b'\\')
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The high bit of each byte that is zero. A borrow can set it wrongly only above a byte that is right, so whether
+/// there is one and which is the lowest are right.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGH
 }

@@ -191,11 +191,11 @@ impl Serialize for Json<'_> {
 }
 
 /// A walk over the inside of one container: item by item, with the punctuation between.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Walk<'a> {
-    /// Known to be JSON.
+    /// Known to be JSON. More may follow the container.
     text: &'a str,
-    /// Offset of the next item or of the closing bracket; `text.len()` when done.
+    /// Offset of the next item or of the closing bracket; `text.len()` where there is no container.
     at: usize,
 }
 
@@ -205,21 +205,26 @@ impl<'a> Walk<'a> {
         Self { text, at }
     }
 
-    /// Whether the closing bracket or the end has been reached.
+    /// Whether the closing bracket has been reached.
     fn done(&self) -> bool {
-        self.at + 1 >= self.text.len()
+        matches!(self.text.as_bytes().get(self.at), None | Some(b'}' | b']'))
     }
 
     /// Takes the value at `at` and stops behind the white space and the one byte of punctuation that may follow.
     fn take(&mut self, punctuation: u8) -> Json<'a> {
-        let bytes = self.text.as_bytes();
-        let end = scan::value_end(bytes, self.at);
+        let end = scan::value_end(self.text.as_bytes(), self.at);
         let value = Json::from_proved(self.text.get(self.at..end).unwrap_or_default());
+        self.skip(end, punctuation);
+        value
+    }
+
+    /// Goes on behind a value that ends at `end`.
+    fn skip(&mut self, end: usize, punctuation: u8) {
+        let bytes = self.text.as_bytes();
         self.at = scan::skip_white(bytes, end);
         if bytes.get(self.at) == Some(&punctuation) {
             self.at = scan::skip_white(bytes, self.at + 1);
         }
-        value
     }
 }
 
@@ -231,11 +236,34 @@ impl<'a> Iterator for Members<'a> {
     type Item = (JsonStr<'a>, Json<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.done() {
+        self.next_name().map(|name| (name, self.take_value()))
+    }
+}
+
+/// The same in halves, so that a member's own members can be read without a look for its end first.
+impl<'a> Members<'a> {
+    /// The name of the next member; [`Members::take_value`] or [`Members::walk_value`] must follow.
+    pub(crate) fn next_name(&mut self) -> Option<JsonStr<'a>> {
+        if self.0.done() { None } else { Some(JsonStr { text: self.0.take(b':').text }) }
+    }
+
+    /// The value whose name was read.
+    pub(crate) fn take_value(&mut self) -> Json<'a> {
+        self.0.take(b',')
+    }
+
+    /// Where the value whose name was read is an object, has `read` walk over its members.
+    pub(crate) fn walk_value<T>(&mut self, read: impl FnOnce(&mut Members<'a>) -> T) -> Option<T> {
+        let Walk { text, at } = self.0;
+        let bytes = text.as_bytes();
+        if bytes.get(at) != Some(&b'{') {
             return None;
         }
-        let name = JsonStr { text: self.0.take(b':').text };
-        Some((name, self.0.take(b',')))
+        let mut inner = Members(Walk { text, at: scan::skip_white(bytes, at + 1) });
+        let value = read(&mut inner);
+        inner.by_ref().for_each(drop);
+        self.0.skip(inner.0.at + 1, b',');
+        Some(value)
     }
 }
 
@@ -295,7 +323,7 @@ impl<'a> JsonStr<'a> {
     #[must_use]
     pub fn as_plain(self) -> Option<&'a str> {
         let inside = self.inside();
-        memchr::memchr(b'\\', inside.as_bytes()).is_none().then_some(inside)
+        (!scan::has_escape(inside.as_bytes())).then_some(inside)
     }
 
     fn code_points(self) -> CodePoints<'a> {
@@ -337,7 +365,10 @@ impl Eq for JsonStr<'_> {}
 
 impl PartialEq<str> for JsonStr<'_> {
     fn eq(&self, other: &str) -> bool {
-        self.inside() == other && !other.contains('\\') || self.code_points().eq(other.chars().map(u32::from))
+        match self.as_plain() {
+            Some(plain) => plain == other,
+            None => self.code_points().eq(other.chars().map(u32::from)),
+        }
     }
 }
 

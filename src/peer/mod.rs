@@ -256,6 +256,12 @@ impl<T> Peer<T> {
         self.outbound.queue.is_flushed(mark)
     }
 
+    /// Whether the end of input has been declared.
+    #[must_use]
+    pub fn input_ended(&self) -> bool {
+        self.inbound.ended
+    }
+
     /// Calls that wait for their end.
     #[must_use]
     pub fn pending(&self) -> usize {
@@ -393,9 +399,15 @@ impl Outbound {
 #[derive(Debug)]
 pub struct Incoming<'p, T>(&'p mut Inbound<T>);
 
-impl<T> Incoming<'_, T> {
+impl<'p, T> Incoming<'p, T> {
     /// As [`Peer::next_event`].
     pub fn next_event(&mut self) -> Option<Event<'_, T>> {
+        self.0.next_event()
+    }
+
+    /// One event, lent for as long as the peer itself is.
+    #[must_use]
+    pub fn into_next_event(self) -> Option<Event<'p, T>> {
         self.0.next_event()
     }
 }

@@ -7,25 +7,22 @@ use alloc::vec::Vec;
 const SEGMENT: usize = 64 << 10;
 
 /// A point in the output: everything that was queued before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
-    segment: u64,
-    len: usize,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
 
-/// Names the frame of one call in the output.
+/// The frame of one call in the output: where its segment starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameId(u64);
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Strictly ascending by `number`. Only the front one may have had bytes consumed; only it may be empty of bytes
-    /// to send without being removed at once.
+    /// Strictly ascending by `start`. Only the front one may have had bytes consumed. An empty one is what a withdrawn
+    /// frame left between two others; neither the first nor the last is empty.
     segments: VecDeque<Segment>,
     /// Bytes of the front segment that have left; 0 unless there is one.
     head: usize,
-    /// The number of the next segment; none is used twice.
-    next: u64,
+    /// Bytes that were ever queued, withdrawn ones included: where the next frame starts.
+    queued: u64,
     /// Bytes that have not left.
     len: usize,
     /// The allocation of a finished segment, to be used again.
@@ -34,7 +31,8 @@ pub(super) struct Queue {
 
 #[derive(Debug)]
 struct Segment {
-    number: u64,
+    /// How many bytes had been queued before its first one.
+    start: u64,
     bytes: Vec<u8>,
     /// Holds the frame of one call and nothing else.
     withdrawable: bool,
@@ -82,8 +80,16 @@ impl Queue {
 
     /// Where a frame that will not be withdrawn can be appended with `write`, which returns how much it appended.
     pub(super) fn append<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<usize, E>) -> Result<(), E> {
-        match self.segments.back_mut().filter(|back| !back.withdrawable && back.bytes.len() < SEGMENT) {
-            Some(back) => self.len += write(&mut back.bytes)?,
+        // A frame that was withdrawn behind the last segment leaves a gap, which no segment may hold.
+        let fits = |back: &&mut Segment| {
+            !back.withdrawable && back.bytes.len() < SEGMENT && back.start + back.bytes.len() as u64 == self.queued
+        };
+        match self.segments.back_mut().filter(fits) {
+            Some(back) => {
+                let len = write(&mut back.bytes)?;
+                self.len += len;
+                self.queued += len as u64;
+            }
             None => {
                 self.append_segment(false, write)?;
             }
@@ -107,11 +113,11 @@ impl Queue {
         let mut bytes = core::mem::take(&mut self.spare);
         match write(&mut bytes) {
             Ok(len) => {
-                let number = self.next;
-                self.next += 1;
+                let start = self.queued;
+                self.queued += len as u64;
                 self.len += len;
-                self.segments.push_back(Segment { number, bytes, withdrawable });
-                Ok(FrameId(number))
+                self.segments.push_back(Segment { start, bytes, withdrawable });
+                Ok(FrameId(start))
             }
             Err(error) => {
                 self.spare = bytes;
@@ -122,7 +128,7 @@ impl Queue {
 
     /// Takes a frame back if none of its bytes has left; says whether it did.
     pub(super) fn withdraw(&mut self, frame: FrameId) -> bool {
-        let Ok(index) = self.segments.binary_search_by_key(&frame.0, |segment| segment.number) else { return false };
+        let Ok(index) = self.segments.binary_search_by_key(&frame.0, |segment| segment.start) else { return false };
         if index == 0 && self.head > 0 {
             return false;
         }
@@ -141,18 +147,11 @@ impl Queue {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        match self.segments.back() {
-            Some(back) => Mark { segment: back.number, len: back.bytes.len() },
-            // Everything with a smaller number has left.
-            None => Mark { segment: self.next, len: 0 },
-        }
+        Mark(self.queued)
     }
 
     pub(super) fn is_flushed(&self, mark: Mark) -> bool {
-        match self.segments.front() {
-            Some(front) => (front.number, self.head) >= (mark.segment, mark.len),
-            None => true,
-        }
+        self.segments.front().is_none_or(|front| front.start + self.head as u64 >= mark.0)
     }
 
     /// Drops all that has not left.

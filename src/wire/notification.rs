@@ -1,9 +1,10 @@
 //! What the runtime tells without being asked.
 
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::{Blocks, Decode, DecodeError, SessionEvent};
-use crate::json::{Json, JsonBuf, JsonStr, JsonString};
+use super::{Blocks, Decode, DecodeError, Expected, Problem, SessionEvent};
+use crate::json::{Json, JsonBuf, JsonStr, JsonString, Kind};
 
 /// A notification of the runtime, as a view of its frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,13 +123,51 @@ impl NotificationBuf {
     }
 }
 
-payload! {
-    /// Params of `session.event`.
-    pub struct SessionEventParams<'a> {
-        /// The session.
-        session_id: JsonStr<'a> = "sessionId",
-        /// The event.
-        event: SessionEvent<'a> = "event",
+/// Params of `session.event`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SessionEventParams<'a> {
+    /// The session.
+    pub session_id: JsonStr<'a>,
+    /// The event.
+    pub event: SessionEvent<'a>,
+}
+
+/// By hand, because these make up nearly all of the traffic: the event is read where it stands, so that its data, the
+/// bulk of the frame, is passed over once.
+impl<'a> Decode<'a> for SessionEventParams<'a> {
+    fn decode(json: Json<'a>) -> Result<Self, DecodeError> {
+        const OF: &str = "SessionEventParams";
+        if json.kind() != Kind::Object {
+            return Err(DecodeError::unexpected(Expected::Object, json).within(OF, ""));
+        }
+        let (mut session_id, mut event) = (None, None);
+        let mut members = json.members();
+        while let Some(name) = members.next_name() {
+            if name == "event" {
+                let read = members.walk_value(SessionEvent::from_members);
+                event = Some(read.unwrap_or_else(|| SessionEvent::decode(members.take_value())));
+            } else {
+                let value = members.take_value();
+                if name == "sessionId" {
+                    session_id = Some(value);
+                }
+            }
+        }
+        Ok(Self {
+            session_id: Decode::decode_member(session_id).map_err(|error| error.within(OF, "sessionId"))?,
+            event: event
+                .unwrap_or(Err(DecodeError::new(Problem::Missing)))
+                .map_err(|error| error.within(OF, "event"))?,
+        })
+    }
+}
+
+impl Serialize for SessionEventParams<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("sessionId", &self.session_id)?;
+        map.serialize_entry("event", &self.event)?;
+        map.end()
     }
 }
 

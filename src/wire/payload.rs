@@ -12,11 +12,19 @@
 /// Reads the members of an object in one pass into variables named like the fields, or returns the error. Duplicates
 /// overwrite each other before anything is decoded, so that only the last one counts.
 macro_rules! read_members {
-    ($json:expr, $of:expr, $($field:ident: $ty:ty = $wire:literal),*) => {
+    ($members:expr, $of:expr, $($field:ident: $ty:ty = $wire:literal),*) => {
         $(let mut $field = None;)*
-        for (name, value) in $json.members() {
-            // Names on the wire have no escapes, so this borrows; none of ours holds what lossy could bring in.
-            match &*name.to_string_lossy() {
+        for (name, value) in $members {
+            // Names on the wire have no escapes; none of ours holds what lossy could bring in.
+            let lossy;
+            let name = match name.as_plain() {
+                Some(plain) => plain,
+                None => {
+                    lossy = name.to_string_lossy();
+                    &*lossy
+                }
+            };
+            match name {
                 $($wire => $field = Some(value),)*
                 _ => _ = value,
             }
@@ -71,7 +79,15 @@ macro_rules! payload {
                     let error = $crate::wire::DecodeError::unexpected($crate::wire::Expected::Object, json);
                     return Err(error.within(stringify!($name), ""));
                 }
-                read_members!(json, stringify!($name), $($field: $ty = $wire),*);
+                Self::from_members(&mut json.members())
+            }
+        }
+
+        impl<$lt> $name $($generics)* {
+            pub(crate) fn from_members(
+                members: &mut $crate::json::Members<$lt>,
+            ) -> Result<Self, $crate::wire::DecodeError> {
+                read_members!(members, stringify!($name), $($field: $ty = $wire),*);
                 Ok(Self { $($field),* })
             }
         }
@@ -128,7 +144,7 @@ macro_rules! tagged {
                 match &*tag.to_string_lossy() {
                     $($word => {
                         $(read_members!(
-                            json, concat!(stringify!($name), "::", stringify!($variant)), $($field: $ty = $wire),*
+                            json.members(), concat!(stringify!($name), "::", stringify!($variant)), $($field: $ty = $wire),*
                         );)?
                         Ok(Self::$variant $({ $($field),* })?)
                     })*

@@ -148,7 +148,7 @@ impl Decode<'_> for PromptResult {
         if json.kind() != crate::json::Kind::Object {
             return Err(DecodeError::unexpected(Expected::Object, json).within(OF, ""));
         }
-        read_members!(json, OF, message_id: Option<JsonString> = "messageId", accepted: Option<Json<'_>> = "accepted");
+        read_members!(json.members(), OF, message_id: Option<JsonString> = "messageId", accepted: Option<Json<'_>> = "accepted");
         match (message_id, accepted) {
             (Some(message_id), _) => Ok(Self::Enqueued { message_id }),
             (None, Some(accepted)) => match accepted.as_bool() {

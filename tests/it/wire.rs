@@ -474,6 +474,35 @@ fn notifications_that_are_odd_or_wrong() {
     assert!(decode("session.event", "null").is_err());
 }
 
+/// The params of `session.event` are read by hand, in one walk, so what surrounds the event matters.
+#[test]
+fn an_event_is_read_where_it_stands() {
+    let check = |params: &str, expected: Result<(&str, u64, &str), &str>| {
+        let kept = notification("session.event", params);
+        let found = kept.view().map_err(|error| error.to_string()).map(|view| {
+            let event = view.event().unwrap();
+            (view.session_id().unwrap().to_string(), event.seq, event.data.get().to_owned())
+        });
+        let expected = expected.map_err(str::to_owned).map(|(id, seq, data)| (id.to_owned(), seq, data.to_owned()));
+        assert_eq!(found, expected, "{params}");
+    };
+    let event = r#"{"type":"x","seq":1,"time":1,"data":{"a":[{"}":"]"}]}}"#;
+    let data = r#"{"a":[{"}":"]"}]}"#;
+    check(&format!(r#"{{"sessionId":"s","event":{event}}}"#), Ok(("s", 1, data)));
+    check(&format!(r#"{{"event":{event},"sessionId":"s"}}"#), Ok(("s", 1, data)));
+    check(&format!("{{ \"event\" :\t{event} ,\r\"later\" : [ ] , \"sessionId\" : \"s\" }}"), Ok(("s", 1, data)));
+    check(&format!(r#"{{"ev\u0065nt":{event},"sessionId":"s"}}"#), Ok(("s", 1, data)));
+    // Of two the last one counts, whichever of them is malformed.
+    check(&format!(r#"{{"event":{{}},"sessionId":7,"sessionId":"s","event":{event}}}"#), Ok(("s", 1, data)));
+    check(&format!(r#"{{"event":[1,{event}],"sessionId":"s","event":{event}}}"#), Ok(("s", 1, data)));
+    let missing = r#"cannot read member "type" of SessionEvent: it is missing"#;
+    check(&format!(r#"{{"sessionId":"s","event":{event},"event":{{}}}}"#), Err(missing));
+    check(r#"{"sessionId":"s","event":{ }}"#, Err(missing));
+    let kind = "cannot read SessionEvent: expected an object, found a string";
+    check(r#"{"sessionId":"s","event":"{}"}"#, Err(kind));
+    check(r#"{"event":{"type":"x","seq":1.0,"time":1,"data":null,"seq":2},"sessionId":"s"}"#, Ok(("s", 2, "null")));
+}
+
 #[test]
 fn blocks_of_any_shape_pass_through() {
     let text = r#"[{"type":"text","text":"a\ud83d"},null,"hi",{"no":"type"},{"type":"hologram","x":1},{"type":"text"},{"type":"text","text":"\ude00b"}]"#;

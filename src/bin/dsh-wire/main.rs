@@ -1,7 +1,9 @@
 //! The command `dsh-wire`. Data goes to stdout, everything for people to stderr.
 
+mod agent;
 mod failure;
 mod inspect;
+mod serve;
 mod terminal;
 
 use std::process::ExitCode;
@@ -18,6 +20,17 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Be a runtime on stdin and stdout, with an offline agent that echoes
+    ///
+    /// Sessions are kept in DSH_HOME, where that is set.
+    #[command(after_help = "\
+Example:
+  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve")]
+    Serve {
+        /// Accepted, since the official clients ask for one, and ignored
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+    },
     Inspect(inspect::Args),
 }
 
@@ -33,6 +46,7 @@ Exit codes:
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Serve { profile: _ } => return serve::serve(),
         Command::Inspect(args) => inspect::inspect(&args),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)

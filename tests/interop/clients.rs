@@ -1,0 +1,41 @@
+//! The official clients drive `dsh-wire serve` and cannot tell.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::environment::{Place, installed, suite};
+
+/// The clients launch `PATH --profile NAME` and Python follows links, so `serve` is reached through a script.
+fn wrapper(place: &Place) -> PathBuf {
+    let path = place.home().join("runtime");
+    let script = format!("#!/bin/sh\nexec '{}' serve \"$@\"\n", env!("CARGO_BIN_EXE_dsh-wire"));
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[track_caller]
+fn passes(command: &mut Command) {
+    let output = command.output().unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
+    // The last line counts failures; a script that checked nothing has no "ok" line.
+    assert!(report.lines().filter(|line| line.starts_with("ok")).count() > 10, "{report}");
+}
+
+#[test]
+fn python_sdk() {
+    let place = Place::new();
+    let script = suite().join("py_run.py");
+    passes(Command::new(installed("py/bin/python")).arg(script).arg("--server").arg(wrapper(&place)));
+}
+
+#[test]
+fn npm_clients() {
+    let place = Place::new();
+    let modules = installed("node");
+    let mut node = Command::new("node");
+    node.arg(suite().join("ts_run.mjs")).arg("--server").arg(wrapper(&place));
+    passes(node.arg("--modules").arg(modules));
+}
