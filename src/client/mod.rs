@@ -48,7 +48,6 @@ mod tests;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
-use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 
@@ -62,7 +61,7 @@ pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
 
 use crate::frame::{Id, Outcome};
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
-use crate::peer::{self, AbortToken, AnswerError, CallId, DropReason, Dropped, Output, Peer, Reply, SendError};
+use crate::peer::{self, AbortToken, AnswerError, CallId, DropReason, Dropped, Mark, Output, Peer, Reply, SendError};
 use crate::wire::{Decode, Method, Notification, NotificationBody};
 use subscription::Subscriptions;
 
@@ -196,6 +195,13 @@ impl Client {
         Self::with_peer_of(Peer::new())
     }
 
+    /// As [`new`](Self::new), with another limit on the length of a line, in bytes.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn with_limit(line_limit: usize) -> Self {
+        Self::with_peer_of(Peer::with_limit(line_limit))
+    }
+
     /// A client whose ids are chosen by `seed`.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
@@ -299,6 +305,18 @@ impl Client {
     /// As [`Peer::notify`].
     pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), SendError> {
         self.peer.notify(method, params)
+    }
+
+    /// The point in the output after everything that has been sent so far.
+    #[must_use]
+    pub fn sent_mark(&self) -> Mark {
+        self.peer.sent_mark()
+    }
+
+    /// Whether everything before the mark has left.
+    #[must_use]
+    pub fn is_flushed(&self, mark: Mark) -> bool {
+        self.peer.is_flushed(mark)
     }
 
     /// Ends the calls whose deadline has come, as [`Failure::TimedOut`].
@@ -515,15 +533,6 @@ impl Default for Client {
 impl RuntimeRequest {
     fn size(&self) -> usize {
         self.method.as_json_str().get().len() + self.params.as_json().get().len()
-    }
-}
-
-impl fmt::Display for Delivery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Notification(notification) => write!(f, "{} {:?}", notification.method, notification.params),
-            Self::Lagged(n) => write!(f, "{n} notifications were dropped"),
-        }
     }
 }
 

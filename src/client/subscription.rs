@@ -6,7 +6,7 @@ use alloc::string::String;
 use core::fmt;
 
 use super::SessionTree;
-use super::guard;
+use super::{guard, read};
 use crate::json::JsonString;
 use crate::wire::{Notification, NotificationBody, NotificationBuf};
 
@@ -129,6 +129,27 @@ pub enum Delivery {
     Notification(NotificationBuf),
     /// So many notifications were dropped to make room; those that follow are younger.
     Lagged(u64),
+}
+
+impl Delivery {
+    /// The notification, where it is one: as a view, and as of an unknown method where its params are not as its
+    /// method's must be.
+    #[must_use]
+    pub fn notification(&self) -> Option<Notification<'_>> {
+        match self {
+            Self::Notification(buf) => Some(read(buf.method.as_json_str(), buf.params.as_json()).0),
+            Self::Lagged(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Notification(notification) => write!(f, "{} {:?}", notification.method, notification.params),
+            Self::Lagged(n) => write!(f, "{n} notifications were dropped"),
+        }
+    }
 }
 
 /// All subscriptions of one client.
@@ -282,7 +303,6 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::client::read;
     use crate::json::Json;
 
     fn offer(subscriptions: &mut Subscriptions, method: &str, params: &str) {

@@ -21,7 +21,7 @@ impl Pair {
     }
 
     /// Moves all bytes to the runtime; returns its requests.
-    fn to_runtime(&mut self) -> Vec<(String, Reply)> {
+    fn deliver_to_runtime(&mut self) -> Vec<(String, Reply)> {
         while !self.client.outgoing().is_empty() {
             let bytes = self.client.outgoing().bytes().to_vec();
             self.client.outgoing().consume(bytes.len());
@@ -37,7 +37,7 @@ impl Pair {
     }
 
     /// Moves all bytes to the client; returns what it saw.
-    fn to_client(&mut self) -> Vec<String> {
+    fn deliver_to_client(&mut self) -> Vec<String> {
         while !self.runtime.outgoing().is_empty() {
             let bytes = self.runtime.outgoing().bytes().to_vec();
             self.runtime.outgoing().consume(bytes.len());
@@ -68,7 +68,7 @@ fn a_deadline_ends_the_call_and_the_late_answer_is_told() {
     let slow: Call<JsonBuf> = pair.client.start("slow", &(), &Limits::until(at(300))).unwrap();
     let endless: Call<JsonBuf> = pair.client.start("endless", &(), &Limits::default()).unwrap();
     let huge: Call<JsonBuf> = pair.client.start("huge", &(), &Limits::until(Duration::MAX)).unwrap();
-    let requests = pair.to_runtime();
+    let requests = pair.deliver_to_runtime();
     assert_eq!(pair.client.next_deadline(), Some(at(300)));
     pair.client.expire(at(299));
     assert_eq!(pair.client.take(&slow), None);
@@ -78,7 +78,7 @@ fn a_deadline_ends_the_call_and_the_late_answer_is_told() {
     for (_, reply) in requests {
         pair.runtime.answer(reply, &7).unwrap();
     }
-    assert_eq!(pair.to_client(), ["unmatched", "ended", "ended"]);
+    assert_eq!(pair.deliver_to_client(), ["unmatched", "ended", "ended"]);
     assert_eq!(pair.client.take(&endless), Some(Ok(JsonBuf::new("7").unwrap())));
     assert!(pair.client.has_ended(huge.id()));
     assert_eq!((pair.client.pending(), pair.client.next_deadline()), (0, None));
@@ -99,12 +99,12 @@ fn what_is_wrong_with_a_result_is_named() {
     let mut pair = Pair::new();
     let prompt = |pair: &mut Pair| pair.client.call::<Prompt>(&PromptParams::text("s", "hi"), &Limits::default());
     let (odd, refused, lost) = (prompt(&mut pair).unwrap(), prompt(&mut pair).unwrap(), prompt(&mut pair).unwrap());
-    let mut replies = pair.to_runtime().into_iter().map(|(_, reply)| reply);
+    let mut replies = pair.deliver_to_runtime().into_iter().map(|(_, reply)| reply);
     pair.runtime.answer(replies.next().unwrap(), &5).unwrap();
     pair.runtime.refuse(replies.next().unwrap(), -32603, "no", Some(&[1])).unwrap();
-    pair.to_client();
+    pair.deliver_to_client();
     pair.client.end_input();
-    pair.to_client();
+    pair.deliver_to_client();
     let error = pair.client.take(&odd).unwrap().unwrap_err();
     assert!(matches!(&error, Failure::Unexpected { came, .. } if came.as_json().get() == "5"), "{error:?}");
     let Err(Failure::Rpc(error)) = pair.client.take(&refused).unwrap() else { panic!() };
@@ -118,15 +118,15 @@ fn what_is_wrong_with_a_result_is_named() {
 fn requests_are_refused_unless_they_are_wanted() {
     let mut pair = Pair::new();
     pair.runtime.request("ui/ask", &[1], (), None).unwrap();
-    assert_eq!(pair.to_client(), ["refused ui/ask"]);
+    assert_eq!(pair.deliver_to_client(), ["refused ui/ask"]);
     pair.client.take_requests(true);
     pair.runtime.request("ui/ask", &[("a", 1)].into_iter().collect::<BTreeMap<_, _>>(), (), None).unwrap();
-    assert_eq!(pair.to_client(), ["request"]);
+    assert_eq!(pair.deliver_to_client(), ["request"]);
     assert_eq!(pair.client.backlog_over(3).map(|(name, _)| name), Some("requests of the runtime"));
     let request = pair.client.next_request().unwrap();
     assert_eq!((request.method.to_string(), request.params.as_json().get()), ("ui/ask".into(), r#"{"a":1}"#));
     pair.client.answer(request.reply, &true).unwrap();
-    pair.to_runtime();
+    pair.deliver_to_runtime();
     assert_eq!((pair.runtime.pending(), pair.client.backlog_over(0)), (0, None));
 }
 
