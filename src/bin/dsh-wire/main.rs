@@ -1,14 +1,25 @@
 //! The command `dsh-wire`. Data goes to stdout, everything for people to stderr.
 
 mod agent;
+mod call;
 mod failure;
+mod image;
 mod inspect;
+mod interrupt;
+mod run;
+mod runtime;
 mod serve;
+mod status;
 mod terminal;
+mod view;
 
+use std::borrow::Cow;
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use failure::Failure;
 
 /// The DeepSeek Harness SDK wire protocol on the command line
 #[derive(Parser)]
@@ -20,6 +31,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Args),
+    Call(call::Args),
     /// Be a runtime on stdin and stdout, with an offline agent that echoes
     ///
     /// Sessions are kept in DSH_HOME, where that is set.
@@ -46,8 +59,22 @@ Exit codes:
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Call(args) => call::call(&args),
         Command::Serve { profile: _ } => return serve::serve(),
         Command::Inspect(args) => inspect::inspect(&args),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+/// An argument of which `-` means what stdin holds, without its last line end.
+fn text_argument(argument: &str) -> Result<Cow<'_, str>, Failure> {
+    if argument != "-" {
+        return Ok(argument.into());
+    }
+    let mut text =
+        io::read_to_string(io::stdin()).map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
+    let len = text.strip_suffix('\n').map_or(text.len(), |text| text.strip_suffix('\r').unwrap_or(text).len());
+    text.truncate(len);
+    Ok(text.into())
 }

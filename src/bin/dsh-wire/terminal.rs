@@ -10,18 +10,32 @@ pub(crate) struct Visible<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Visible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            if is_unsafe(c) { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+        self.0.chars().try_for_each(|c| write_visible(f, c))
+    }
+}
+
+/// The same for text of many lines: line ends and tabs stay.
+pub(crate) struct VisibleText<'a>(pub(crate) &'a str);
+
+impl fmt::Display for VisibleText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = self.0.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '\n' | '\t' => f.write_char(c)?,
+                '\r' if chars.peek() == Some(&'\n') => {}
+                c => write_visible(f, c)?,
+            }
         }
         Ok(())
     }
 }
 
-/// Whether a terminal may do something else with the character than show it in its place: control characters, line
-/// separators, and the marks that change the direction of text.
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
+fn write_visible(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
+    // Control characters, line separators, and the marks that change the direction of text.
+    let obeyed = c.is_control()
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+    if obeyed { write!(f, "{}", c.escape_default()) } else { f.write_char(c) }
 }
 
 /// Text of the peer's cut to at most `width` characters, the last one `…` where something is missing.
@@ -64,6 +78,16 @@ impl Styles {
 
     pub(crate) fn heading(self) -> Style {
         self.pick(Style::new().bold())
+    }
+
+    /// What stands beside the answer.
+    pub(crate) fn aside(self) -> Style {
+        self.pick(AnsiColor::Cyan.on_default())
+    }
+
+    /// What matters less.
+    pub(crate) fn faint(self) -> Style {
+        self.pick(Style::new().dimmed())
     }
 
     pub(crate) fn bad(self) -> Style {
