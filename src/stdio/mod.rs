@@ -2,7 +2,7 @@
 //! bytes; only the agents behind [`serve()`] have threads of their own.
 //!
 //! [`Pump`] is the one loop that both ends share. [`HarnessClient`] is the protocol over it, method by method;
-//! [`DeepSeekHarness`] and [`Session`] run prompts on top of that.
+//! [`DeepSeekHarness`] and [`Session`] run prompts on top of that. [`serve()`] is the other end.
 
 mod child;
 mod connection;
