@@ -4,6 +4,8 @@
 mod bounds;
 #[cfg(feature = "stdio")]
 mod client;
+#[cfg(feature = "cli")]
+mod command;
 mod frame;
 #[cfg(feature = "stdio")]
 mod host;
