@@ -173,6 +173,7 @@ fn the_frames_of_the_recordings() {
         "initialize-twice-second-route",
         "session-id-dots",
         "unknown-method",
+        "wait-calls",
         "client-notification",
     ] {
         let folder = Folder::new();
