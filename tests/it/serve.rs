@@ -274,6 +274,13 @@ fn files_and_sockets_serve_as_well() {
     from_null.stdin(Stdio::null()).stdout(Stdio::null());
     assert_eq!(from_null.status().unwrap().code(), Some(0));
 
+    let mut from_folder = command(None);
+    from_folder.stdin(File::open(&folder.0).unwrap());
+    let output = from_folder.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr.starts_with("error: cannot read from the client: "), "{stderr}");
+
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut on_socket = command(None);
     on_socket.stdin(std::os::fd::OwnedFd::from(theirs.try_clone().unwrap()));
