@@ -84,7 +84,12 @@ impl Runtime {
     }
 
     fn says(&mut self, line: &str) {
-        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+        self.writes(&format!("{line}\n"));
+    }
+
+    /// In one piece, so that all of it is read at once.
+    fn writes(&mut self, lines: &str) {
+        self.stdin.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
     }
 
     #[track_caller]
@@ -179,12 +184,16 @@ fn the_frames_of_the_recordings() {
         let folder = Folder::new();
         let mut runtime = Runtime::start();
         let workspace = folder.0.display().to_string();
+        // Lines that were written together are written together.
+        let mut requests = String::new();
         for (index, row) in recording::named(name).rows.iter().enumerate() {
             let frame = String::from_utf8(row.bytes.clone()).unwrap();
             if row.dir == Direction::ClientToServer {
-                runtime.says(&frame.replace("/workspace", &workspace));
+                requests += &frame.replace("/workspace", &workspace);
+                requests.push('\n');
                 continue;
             }
+            runtime.writes(&std::mem::take(&mut requests));
             let ours = runtime.hears();
             let [official, ours] = [&*frame, &ours].map(|frame| shape(Json::new(frame).unwrap(), ""));
             assert_eq!(official, ours, "{name}: line {}", index + 1);
