@@ -505,6 +505,99 @@ fn a_subscription_ends_with_its_handle_or_its_predicate() {
     close(client);
 }
 
+#[test]
+fn calls_whose_handles_are_gone_leave_nothing() {
+    let mut client = start(&["silent=quiet"]);
+    let quick = CallOptions::default().timeout(Duration::from_millis(1));
+    for n in 0..50 {
+        drop(client.start_call::<JsonBuf>("echo", &json!({ "n": n }), &CallOptions::default()).unwrap());
+        drop(client.start_call::<JsonBuf>("quiet", &(), &quick).unwrap());
+    }
+    std::thread::sleep(Duration::from_millis(2));
+    client.call("echo", &json!({})).unwrap();
+    assert_eq!((client.pending_calls(), client.kept_calls()), (0, 0));
+    close(client);
+}
+
+#[test]
+fn a_kill_at_any_moment_ends_everything_with_its_cause() {
+    for round in 0..20_u64 {
+        let mut client = start(&["silent=quiet", "events=200"]);
+        let sub = client.subscribe(Filter::all(), Policy::bounded(100));
+        let quiet: PendingCall<JsonBuf> = client.start_call("quiet", &(), &CallOptions::default()).unwrap();
+        let pid = rustix::process::Pid::from_raw(client.process_id().unwrap().cast_signed()).unwrap();
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(round * round * 100));
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        });
+        let error = loop {
+            if let Err(error) = client.prompt("s", &[ContentBlock::text("hello")]) {
+                break error;
+            }
+        };
+        killer.join().unwrap();
+        assert_eq!(error.exit(), Some(Exit::Signal(9)), "{error}");
+        assert_eq!(within(SECOND, || client.finish(quiet)).unwrap_err().exit(), Some(Exit::Signal(9)));
+        let last = within(SECOND, || sub.iter(&mut client).last()).unwrap();
+        assert_eq!(last.unwrap_err().exit(), Some(Exit::Signal(9)));
+        close(client);
+    }
+}
+
+#[test]
+fn a_poll_of_the_callers_hosts_the_client() {
+    use mio::{Events, Interest, Poll, Token};
+    let mut client = start(&["late=slow"]);
+    let mut poll = Poll::new().unwrap();
+    poll.registry().register(&mut client, Token(1), Interest::READABLE).unwrap();
+    let mut events = Events::with_capacity(4);
+    let calls: Vec<PendingCall<JsonBuf>> = ["echo", "slow", "echo"]
+        .map(|method| client.start_call(method, &json!({}), &CallOptions::default()).unwrap())
+        .into();
+    let mut ended = 0;
+    while ended < calls.len() {
+        while !client.pump(Duration::ZERO).unwrap().is_nothing() {}
+        ended += calls.iter().filter_map(|call| client.try_finish(call)).count();
+        if ended < calls.len() {
+            poll.poll(&mut events, Some(5 * SECOND)).unwrap();
+            assert!(!events.is_empty());
+        }
+    }
+    close(client);
+}
+
+/// Runs the test below in a process of its own, where nobody else opens descriptors.
+#[test]
+fn nothing_is_left_of_a_client() {
+    let test = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(test)
+        .args(["client::count_what_is_left", "--exact", "--ignored", "--test-threads=1"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+#[ignore = "run by nothing_is_left_of_a_client"]
+fn count_what_is_left() {
+    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+    let faults: [&[&str]; 5] =
+        [&[], &["exit=initialize"], &["grandchild=initialize"], &["exit-at-start"], &["ignore-eof"]];
+    let counts = || (count("fd"), count("task"));
+    let mut before = None;
+    for _ in 0..4 {
+        for flags in faults {
+            let mut client = start(flags);
+            let _ = client.initialize(&route());
+            close(client);
+            drop(start(flags));
+            assert_eq!(*before.get_or_insert_with(counts), counts());
+        }
+        HarnessClient::spawn(&Launch::new("no-such-runtime")).unwrap_err();
+        HarnessClient::spawn(&Launch::new("/etc/passwd")).unwrap_err();
+    }
+}
+
 /// The embedded runtime, which answers as the official one does.
 #[cfg(feature = "cli")]
 #[test]
