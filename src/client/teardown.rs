@@ -180,6 +180,14 @@ impl Teardown {
         next.map_or(Step::Finished, Step::Do)
     }
 
+    /// Leaves every rung but the last, also the one that has begun, no more than this time.
+    pub fn hurry(&mut self, most: Duration) {
+        let Graces { shutdown, stdin, terminate, kill: _ } = &mut self.graces;
+        for grace in [shutdown, stdin, terminate] {
+            *grace = most.min(*grace);
+        }
+    }
+
     /// Tells that the request `shutdown` was answered with a result, or else that it failed in any way.
     pub fn shutdown_settled(&mut self, answered: bool) {
         if matches!(self.current, Some((Rung::RequestShutdown, _))) {
@@ -257,6 +265,20 @@ mod tests {
         let graces = Graces { shutdown: none, stdin: none, terminate: none, kill: Duration::MAX };
         let (report, total) = run(graces, false, Some((Rung::Kill, 7)));
         assert_eq!((report.len(), total), (4, Duration::from_millis(7)));
+    }
+
+    #[test]
+    fn a_ladder_that_is_hurried_is_short_from_then_on() {
+        let at = Duration::from_millis;
+        let mut teardown = Teardown::new(Graces::default());
+        assert_eq!(teardown.step(at(0)), Step::Do(Rung::RequestShutdown));
+        assert_eq!(teardown.step(at(500)), Step::WaitUntil(at(1000)));
+        teardown.hurry(at(100));
+        assert_eq!(teardown.step(at(500)), Step::Do(Rung::CloseStdin));
+        assert_eq!(teardown.step(at(500)), Step::WaitUntil(at(600)));
+        assert_eq!(teardown.step(at(600)), Step::Do(Rung::Terminate));
+        assert_eq!(teardown.step(at(700)), Step::Do(Rung::Kill));
+        assert_eq!(teardown.step(at(700)), Step::WaitUntil(at(2700)));
     }
 
     #[test]

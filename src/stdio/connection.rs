@@ -13,7 +13,7 @@ use super::error::{Cause, Closed, Error, ErrorKind};
 use super::pump::{Moved, Pump};
 use super::tail::Tail;
 use crate::client::{Call, Client, Event, Graces, Limits, Rung, RungReport, SessionTree, Step, Teardown};
-use crate::peer::CallId;
+use crate::peer::{AbortToken, CallId};
 use crate::wire::{Empty, Notification, Shutdown};
 
 /// After an exit, the output counts as ended when nothing came for this long.
@@ -27,6 +27,9 @@ const EXIT_WITH_OUTPUT: Duration = Duration::from_millis(250);
 
 /// How often tokens are looked at, since setting one wakes nobody.
 pub(super) const TOKENS: Duration = Duration::from_millis(20);
+
+/// What a rung of the ladder gets, where there is no patience left for it.
+const HURRIED: Duration = Duration::from_millis(100);
 
 /// A lossless queue that holds more than this holds up the runtime, while nothing else needs its output.
 const HOLD_UP: usize = 1 << 20;
@@ -240,8 +243,8 @@ impl Connection {
         closed
     }
 
-    /// Walks the ladder to its end, or says again how that went.
-    pub(super) fn close(&mut self, graces: Graces) -> CloseReport {
+    /// Walks the ladder to its end, fast once the token is set, or says again how that went.
+    pub(super) fn close(&mut self, graces: Graces, hurry: Option<&AbortToken>) -> CloseReport {
         if let Some(report) = &self.report {
             return report.clone();
         }
@@ -258,6 +261,10 @@ impl Connection {
             if self.is_gone() {
                 teardown.exited();
             }
+            let hurried = hurry.is_some_and(AbortToken::is_aborted);
+            if hurried {
+                teardown.hurry(HURRIED);
+            }
             match teardown.step(self.now()) {
                 Step::Do(Rung::RequestShutdown) => {
                     shutdown = self.client.call::<Shutdown>(&Empty, &Limits::default()).ok();
@@ -269,6 +276,8 @@ impl Connection {
                 Step::Do(Rung::Terminate) => self.signal(Signal::TERM),
                 Step::Do(Rung::Kill) => self.signal(Signal::KILL),
                 Step::WaitUntil(until) => {
+                    let look = hurry.filter(|_| !hurried).map_or(until, |_| self.now() + TOKENS);
+                    let until = until.min(look);
                     if self.turn(Some(until), true, &mut |_, _| {}).is_err() {
                         // Without a poll the exit can still be waited for.
                         let left = until.saturating_sub(self.now());

@@ -20,7 +20,7 @@ use super::pump::{Moved, Pump, Waker};
 use super::subscription::Subscription;
 use crate::client::{Call, Client, Counters, Filter, Limits, Policy, Run, RuntimeRequest, SessionTree, SubscriptionId};
 use crate::json::{JsonBuf, JsonString};
-use crate::peer::{CallId, Reply, SendError};
+use crate::peer::{AbortToken, CallId, Reply, SendError};
 use crate::wire::{
     ContentBlock, Decode, Initialize, InitializeParams, InitializeResult, Method, Notification, Prompt, PromptParams,
     PromptResult, Resume, SessionParams, Wait, WorkingDirectoryGet, WorkingDirectorySet, WorkingDirectorySetParams,
@@ -433,7 +433,12 @@ impl HarnessClient {
     /// before did not do, and takes its status. What is left of its process group is killed. Subscriptions end at
     /// once. The second time nothing is done, and the report is the same.
     pub fn close(&mut self) -> CloseReport {
-        self.connection.close(self.options.graces)
+        self.connection.close(self.options.graces, None)
+    }
+
+    /// As [`close`](Self::close), but once the token is set, no rung before SIGKILL gets more than 100 ms.
+    pub fn close_with(&mut self, hurry: &AbortToken) -> CloseReport {
+        self.connection.close(self.options.graces, Some(hurry))
     }
 
     /// The process id of the runtime, while there is a process.

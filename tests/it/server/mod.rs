@@ -385,6 +385,27 @@ fn wait_for_rest() {
 }
 
 #[test]
+fn wait_behind_a_prompt() {
+    check_ready(|script| {
+        let session = script.session("s");
+        script.calls(1, "session/prompt", &prompt("s"));
+        script.calls(2, "session/wait", &named("s"));
+        let Some(Task::Prompt { reply, .. }) = script.server.next_task() else { panic!("no prompt") };
+        script.hears(&[]);
+        script.server.set_running(&session, true);
+        script.server.prompted(reply, Ok("m".into()));
+        script.server.set_running(&session, false);
+        assert_eq!(script.heard().last().unwrap(), r#"{"id":2,"result":{}}"#);
+        // One that is refused, or does not make the session run, does not hold it up.
+        script.calls(3, "session/prompt", &prompt("s"));
+        script.calls(4, "session/wait", &named("s"));
+        let Some(Task::Prompt { reply, .. }) = script.server.next_task() else { panic!("no prompt") };
+        script.server.prompted(reply, Err("no".into()));
+        assert_eq!(script.heard().last().unwrap(), r#"{"id":4,"result":{}}"#);
+    });
+}
+
+#[test]
 fn status_alternates() {
     check_ready(|script| {
         let session = script.session("s");
