@@ -2,7 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
 mod bounds;
+#[cfg(feature = "stdio")]
+mod client;
+#[cfg(feature = "cli")]
+mod command;
 mod frame;
+#[cfg(feature = "stdio")]
+mod host;
 mod json;
 mod peer;
 mod proof;
@@ -11,4 +17,7 @@ mod properties;
 #[allow(dead_code, reason = "shared; not every module uses all of it")]
 mod recording;
 mod replay;
+#[cfg(feature = "cli")]
+mod serve;
+mod server;
 mod wire;
