@@ -33,6 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod event;
 mod failure;
 #[cfg(feature = "std")]
 mod guard;
@@ -53,15 +54,15 @@ use core::time::Duration;
 
 use serde::Serialize;
 
+pub use event::{Counters, Event, RuntimeRequest};
 pub use failure::Failure;
 pub use run::{Place, Run, text_delta};
 pub use session_tree::SessionTree;
 pub use subscription::{Delivery, Filter, Policy, SubscriptionId};
 pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
 
-use crate::frame::{Id, Outcome};
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
-use crate::peer::{self, AbortToken, AnswerError, CallId, DropReason, Dropped, Mark, Output, Peer, Reply, SendError};
+use crate::peer::{self, AbortToken, AnswerError, CallId, DropReason, Mark, Output, Peer, Reply, SendError};
 use crate::wire::{Decode, Method, Notification, NotificationBody};
 use subscription::Subscriptions;
 
@@ -74,6 +75,8 @@ pub struct Client {
     deadlines: BTreeSet<(Duration, CallId)>,
     /// Calls that have ended and whose end has not been taken; none of them waits.
     ended: BTreeMap<CallId, Result<JsonBuf, Failure>>,
+    /// Of those, the ones that ended by their deadline and have not been told.
+    expired: VecDeque<CallId>,
     subscriptions: Subscriptions,
     tree: SessionTree,
     /// Requests of the runtime that wait to be taken; empty unless they are wanted.
@@ -119,74 +122,6 @@ impl Limits<'_> {
     }
 }
 
-/// One thing that came, lent.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event<'a> {
-    /// A notification; it has been put into the queues of its subscriptions.
-    Notification {
-        /// It. If its params are not as its method's must be, the body is [`NotificationBody::Unknown`].
-        notification: Notification<'a>,
-        /// All lineage known so far, that of this notification included.
-        tree: &'a SessionTree,
-    },
-    /// A call has ended; [`Client::take`] gives its end.
-    Ended(CallId),
-    /// A request of the runtime waits in [`Client::next_request`].
-    Request,
-    /// A request of the runtime was refused, since nobody takes them.
-    Refused {
-        /// What it wanted.
-        method: JsonStr<'a>,
-    },
-    /// A response that no call waits for; mostly the late answer to a call that was given up.
-    Unmatched {
-        /// Its id.
-        id: Id<'a>,
-        /// What it says.
-        outcome: Outcome<'a>,
-    },
-    /// A line that is no frame.
-    Dropped(Dropped<'a>),
-}
-
-/// A request of the runtime, to be answered with [`Client::answer`] or [`Client::refuse`] at any later time.
-#[derive(Debug, PartialEq, Eq)]
-pub struct RuntimeRequest {
-    /// What it wants.
-    pub method: JsonString,
-    /// An object.
-    pub params: JsonBuf,
-    /// The right to answer.
-    pub reply: Reply,
-}
-
-/// What has come so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Counters {
-    /// Notifications.
-    pub notifications: u64,
-    /// Of those, the ones whose params were not as their method's must be.
-    pub malformed: u64,
-    /// Responses to our calls.
-    pub responses: u64,
-    /// Responses that no call waited for.
-    pub unmatched: u64,
-    /// Requests of the runtime.
-    pub requests: u64,
-    /// Of those, the ones that were refused because nobody takes them.
-    pub refused: u64,
-    /// Lines dropped because they are no JSON, or not that of a frame.
-    pub dropped_no_frame: u64,
-    /// Lines dropped because they were too long.
-    pub dropped_too_long: u64,
-    /// 1 if the stream ended in the middle of a line.
-    pub dropped_unterminated: u64,
-    /// Calls that ended without a response.
-    pub calls_failed: u64,
-}
-
 impl Client {
     /// A client whose ids start from random bits that std provides.
     #[cfg(feature = "std")]
@@ -219,6 +154,7 @@ impl Client {
             peer,
             deadlines: BTreeSet::new(),
             ended: BTreeMap::new(),
+            expired: VecDeque::new(),
             subscriptions: Subscriptions::default(),
             tree: SessionTree::new(),
             requests: VecDeque::new(),
@@ -319,13 +255,15 @@ impl Client {
         self.peer.is_flushed(mark)
     }
 
-    /// Ends the calls whose deadline has come, as [`Failure::TimedOut`].
+    /// Ends the calls whose deadline has come, as [`Failure::TimedOut`], which [`next_event`](Self::next_event) then
+    /// tells.
     pub fn expire(&mut self, now: Duration) {
         while let Some((deadline, call)) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now) {
             self.deadlines.remove(&(deadline, call));
             if self.peer.abort(call).is_some() {
                 self.counters.calls_failed += 1;
                 self.ended.insert(call, Err(Failure::TimedOut));
+                self.expired.push_back(call);
             }
         }
     }
@@ -350,6 +288,9 @@ impl Client {
 
     /// The next thing that came. It has had its effect on the client already; to look at it is all that is left.
     pub fn next_event(&mut self) -> Option<Event<'_>> {
+        if let Some(call) = self.expired.pop_front() {
+            return Some(Event::Ended(call));
+        }
         let (incoming, mut outgoing) = self.peer.split();
         let counters = &mut self.counters;
         Some(match incoming.into_next_event()? {
@@ -527,12 +468,6 @@ impl Client {
 impl Default for Client {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl RuntimeRequest {
-    fn size(&self) -> usize {
-        self.method.as_json_str().get().len() + self.params.as_json().get().len()
     }
 }
 

@@ -78,7 +78,7 @@ fn a_deadline_ends_the_call_and_the_late_answer_is_told() {
     for (_, reply) in requests {
         pair.runtime.answer(reply, &7).unwrap();
     }
-    assert_eq!(pair.deliver_to_client(), ["unmatched", "ended", "ended"]);
+    assert_eq!(pair.deliver_to_client(), ["ended", "unmatched", "ended", "ended"]);
     assert_eq!(pair.client.take(&endless), Some(Ok(JsonBuf::new("7").unwrap())));
     assert!(pair.client.has_ended(huge.id()));
     assert_eq!((pair.client.pending(), pair.client.next_deadline()), (0, None));

@@ -107,62 +107,43 @@ impl fmt::Debug for Id<'_> {
 }
 
 /// The error member of a response, read as the reference does: any object or array counts; `code` counts if it is a
-/// number, `message` if it is a string.
+/// number, `message` if it is a string. Of duplicates the last counts, also where its kind does not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ErrorObject<'a> {
-    raw: Json<'a>,
-    code: Option<Json<'a>>,
-    message: Option<JsonStr<'a>>,
-    data: Option<Json<'a>>,
-}
+pub struct ErrorObject<'a>(Json<'a>);
 
 impl<'a> ErrorObject<'a> {
     fn new(raw: Json<'a>) -> Option<Self> {
-        if !matches!(raw.kind(), Kind::Object | Kind::Array) {
-            return None;
-        }
-        let mut error = Self { raw, code: None, message: None, data: None };
-        for (name, value) in raw.members() {
-            // Of duplicates the last counts, also where its kind does not.
-            if name == "code" {
-                error.code = Some(value).filter(|code| code.kind() == Kind::Number);
-            } else if name == "message" {
-                error.message = value.as_str();
-            } else if name == "data" {
-                error.data = Some(value);
-            }
-        }
-        Some(error)
+        matches!(raw.kind(), Kind::Object | Kind::Array).then_some(Self(raw))
     }
 
     /// The whole member as on the wire.
     #[must_use]
     pub fn raw(&self) -> Json<'a> {
-        self.raw
+        self.0
     }
 
     /// The code, a number of any size.
     #[must_use]
     pub fn code(&self) -> Option<Json<'a>> {
-        self.code
+        self.0.member("code").filter(|code| code.kind() == Kind::Number)
     }
 
     /// The message.
     #[must_use]
     pub fn message(&self) -> Option<JsonStr<'a>> {
-        self.message
+        self.0.member("message")?.as_str()
     }
 
     /// The data, verbatim.
     #[must_use]
     pub fn data(&self) -> Option<Json<'a>> {
-        self.data
+        self.0.member("data")
     }
 }
 
 impl fmt::Debug for ErrorObject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.raw, f)
+        fmt::Debug::fmt(&self.0, f)
     }
 }
 
@@ -182,10 +163,10 @@ pub struct RpcError {
 impl From<ErrorObject<'_>> for RpcError {
     fn from(error: ErrorObject<'_>) -> Self {
         Self {
-            code: error.code.and_then(Json::as_i64),
-            message: error.message.map_or_else(|| "JSON-RPC error".into(), |message| message.to_string_lossy().into()),
-            data: error.data.map(Json::to_buf),
-            raw: error.raw.to_buf(),
+            code: error.code().and_then(Json::as_i64),
+            message: error.message().map_or_else(|| "JSON-RPC error".into(), |text| text.to_string_lossy().into()),
+            data: error.data().map(Json::to_buf),
+            raw: error.raw().to_buf(),
         }
     }
 }
@@ -246,24 +227,28 @@ impl<'a> Frame<'a> {
     pub fn parse(line: &'a str) -> Result<Self, NotAFrame> {
         let text = json::trim(line);
         let mut envelope = Envelope::default();
-        let whole = json::validate(text, |name, value| envelope.note(text, name, value))
-            .map_err(|error| why_not_json(line, text, error))?;
+        let whole = if json::compact_object(text, &mut |name, value| envelope.note(text, name, value)) {
+            0..text.len()
+        } else {
+            envelope = Envelope::default();
+            json::validate(text, |name, value| envelope.note(text, name, value))
+                .map_err(|error| why_not_json(line, text, error))?
+        };
         let whole = Json::from_proved(text.get(whole).unwrap_or_default());
         if whole.kind() != Kind::Object {
             return Err(NotAFrame::NotAnObject(whole.kind()));
         }
-        let piece = |range: Range<usize>| Json::from_proved(text.get(range).unwrap_or_default());
-        let id = envelope.id.map(piece).and_then(Id::new);
-        let method = envelope.method.map(piece).and_then(Json::as_str);
-        let params =
-            || envelope.params.map(piece).filter(|json| json.kind() == Kind::Object).unwrap_or(Json::EMPTY_OBJECT);
+        let id = piece(text, envelope.id).and_then(Id::new);
+        let method = piece(text, envelope.method).and_then(Json::as_str);
+        let params = piece(text, envelope.params).filter(|json| json.kind() == Kind::Object);
+        let params = params.unwrap_or(Json::EMPTY_OBJECT);
         match (id, method) {
-            (Some(id), Some(method)) => Ok(Self::Request { id, method, params: params() }),
-            (None, Some(method)) => Ok(Self::Notification { method, params: params() }),
+            (Some(id), Some(method)) => Ok(Self::Request { id, method, params }),
+            (None, Some(method)) => Ok(Self::Notification { method, params }),
             (Some(id), None) => {
-                let outcome = match envelope.error.map(piece).and_then(ErrorObject::new) {
+                let outcome = match piece(text, envelope.error).and_then(ErrorObject::new) {
                     Some(error) => Err(error),
-                    None => Ok(envelope.result.map_or(Json::NULL, piece)),
+                    None => Ok(piece(text, envelope.result).unwrap_or(Json::NULL)),
                 };
                 Ok(Self::Response { id, outcome })
             }
@@ -294,7 +279,7 @@ impl<'a> Frame<'a> {
                 line.text(r#"{"jsonrpc":"2.0","id":"#).text(id.get());
                 match outcome {
                     Ok(result) => line.text(r#","result":"#).text(result.get()),
-                    Err(error) => line.text(r#","error":"#).text(error.raw.get()),
+                    Err(error) => line.text(r#","error":"#).text(error.raw().get()),
                 };
             }
         }
@@ -302,37 +287,58 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The byte ranges of the members that make a frame.
-#[derive(Default, Clone)]
+/// The byte ranges of the members that make a frame; empty where there is none.
+#[derive(Default)]
 struct Envelope {
-    id: Option<Range<usize>>,
-    method: Option<Range<usize>>,
-    params: Option<Range<usize>>,
-    result: Option<Range<usize>>,
-    error: Option<Range<usize>>,
+    id: Range<usize>,
+    method: Range<usize>,
+    params: Range<usize>,
+    result: Range<usize>,
+    error: Range<usize>,
 }
 
 impl Envelope {
+    #[inline]
     fn note(&mut self, text: &str, name: Range<usize>, value: Range<usize>) {
-        let name = text.get(name).unwrap_or_default();
-        let slot = match name {
-            r#""id""# => &mut self.id,
-            r#""method""# => &mut self.method,
-            r#""params""# => &mut self.params,
-            r#""result""# => &mut self.result,
-            r#""error""# => &mut self.error,
-            _ if name.contains('\\') => match &*JsonStr::from_proved(name).to_string_lossy() {
-                "id" => &mut self.id,
-                "method" => &mut self.method,
-                "params" => &mut self.params,
-                "result" => &mut self.result,
-                "error" => &mut self.error,
-                _ => return,
-            },
+        let name = text.as_bytes().get(name).unwrap_or_default();
+        // One after the other: a `match` would compare byte by byte.
+        let slot = if name == br#""params""# {
+            &mut self.params
+        } else if name == br#""method""# {
+            &mut self.method
+        } else if name == br#""id""# {
+            &mut self.id
+        } else if name == br#""result""# {
+            &mut self.result
+        } else if name == br#""error""# {
+            &mut self.error
+        } else if name == br#""jsonrpc""# {
+            return;
+        } else {
+            return self.note_escaped(name, value);
+        };
+        *slot = value;
+    }
+
+    /// Another member, or one whose name is written with escapes.
+    #[cold]
+    fn note_escaped(&mut self, name: &[u8], value: Range<usize>) {
+        let Some(name) = core::str::from_utf8(name).ok().filter(|name| name.contains('\\')) else { return };
+        let slot = match &*JsonStr::from_proved(name).to_string_lossy() {
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
             _ => return,
         };
-        *slot = Some(value);
+        *slot = value;
     }
+}
+
+/// The value that lies in this range of a text that has been proved; `None` where the range is empty.
+fn piece(text: &str, range: Range<usize>) -> Option<Json<'_>> {
+    text.get(range).filter(|piece| !piece.is_empty()).map(Json::from_proved)
 }
 
 /// The id of the response that a line over the limit begins like, judged by its first bytes: a complete `id` member
@@ -346,7 +352,9 @@ pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
         behind = value.end;
         envelope.note(text, name, value);
     });
-    if !cut.is_err_and(|error| error.kind == SyntaxErrorKind::UnexpectedEnd) || envelope.method.is_some() {
+    // A frame that is whole already goes on with white space.
+    let may_go_on = !cut.is_err_and(|error| error.kind != SyntaxErrorKind::UnexpectedEnd);
+    if !may_go_on || !envelope.method.is_empty() {
         return None;
     }
     // The name of the member that the cut went through.
@@ -354,7 +362,7 @@ pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
     if json::leading_string(tail).is_some_and(|name| name == "method") {
         return None;
     }
-    Id::new(Json::from_proved(text.get(envelope.id?)?)).map(|id| id.0.to_buf())
+    Id::new(piece(text, envelope.id)?).map(|id| id.0.to_buf())
 }
 
 /// Names the fault of a line that is not JSON, with the offset moved to where the line began.

@@ -7,6 +7,13 @@
 //! serde_json refuses lone surrogates, duplicate struct members and `1.0` as an integer, all of which this protocol
 //! carries, so none of it stands between the wire and the reader; [`Json::parse`] uses it for the caller's own types.
 
+#[cfg(feature = "simd")]
+mod blocks;
+#[cfg(feature = "simd")]
+mod fast;
+#[cfg(not(feature = "simd"))]
+#[path = "fast_unavailable.rs"]
+mod fast;
 mod scan;
 mod text;
 mod value;
@@ -15,5 +22,6 @@ pub use scan::{SyntaxError, SyntaxErrorKind};
 pub use text::{repair, trim};
 pub use value::{Elements, Json, JsonBuf, JsonStr, JsonString, Kind, Members};
 
+pub(crate) use fast::compact_object;
 pub(crate) use scan::{leading_string, validate};
 pub(crate) use text::{is_blank, is_white};

@@ -62,38 +62,67 @@ impl fmt::Display for SyntaxError {
 impl core::error::Error for SyntaxError {}
 
 /// The containers around the current position, one bit each: 1 is an object. Depth is bounded by memory only, at
-/// one bit a level, and nothing is allocated for the first 64 levels.
-struct Nesting {
-    /// The innermost levels; the lowest bit is the current container.
+/// one bit a level, and nothing is allocated for the first 63 levels.
+#[derive(Clone, Copy)]
+pub(super) struct Nesting {
+    /// A 1 that stands for the outside, then the innermost levels; the lowest bit is the current container.
     bits: u64,
-    depth: usize,
-    /// Full words of outer levels; `spill.len() == depth.saturating_sub(1) / 64`.
-    spill: Vec<u64>,
 }
 
+/// The words of [`Nesting`] that are full. Apart from it, so that the compiler can keep `bits` in a register.
+pub(super) type Outer = Vec<u64>;
+
 impl Nesting {
-    const fn new() -> Self {
-        Self { bits: 0, depth: 0, spill: Vec::new() }
+    pub(super) const fn new() -> Self {
+        Self { bits: 1 }
     }
 
-    fn push(&mut self, object: bool) {
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.spill.push(self.bits);
+    #[inline(always)]
+    pub(super) fn push(&mut self, object: bool, outer: &mut Outer) {
+        if self.bits >> 63 != 0 {
+            self.spill(outer);
         }
         self.bits = self.bits << 1 | u64::from(object);
-        self.depth += 1;
     }
 
-    fn pop(&mut self) {
+    /// Leaves the current container; only where there is one.
+    #[inline(always)]
+    pub(super) fn pop(&mut self, outer: &mut Outer) {
         self.bits >>= 1;
-        self.depth -= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.bits = self.spill.pop().unwrap_or_default();
+        if self.bits == 1 {
+            self.unspill(outer);
         }
     }
 
-    fn in_object(&self) -> bool {
+    #[cold]
+    #[inline(never)]
+    fn spill(&mut self, outer: &mut Outer) {
+        outer.push(self.bits);
+        self.bits = 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unspill(&mut self, outer: &mut Outer) {
+        self.bits = outer.pop().unwrap_or(1);
+    }
+
+    /// Whether there is no container. (With full words there always is: the last bit of a word is popped with it.)
+    #[inline(always)]
+    pub(super) fn is_outside(self) -> bool {
+        self.bits == 1
+    }
+
+    /// Whether the current container, which there has to be, is an object.
+    #[inline(always)]
+    pub(super) fn in_object(self) -> bool {
         self.bits & 1 == 1
+    }
+
+    /// Whether the current container is the outermost, and an object.
+    #[inline(always)]
+    pub(super) fn in_outermost_object(self, outer: &Outer) -> bool {
+        self.bits == 0b11 && outer.is_empty()
     }
 }
 
@@ -105,6 +134,7 @@ pub(crate) fn validate(
 ) -> Result<Range<usize>, SyntaxError> {
     let bytes = text.as_bytes();
     let mut nesting = Nesting::new();
+    let mut outer = Outer::new();
     let mut at = skip_white(bytes, 0);
     let start = at;
     // The top-level member being read.
@@ -115,15 +145,15 @@ pub(crate) fn validate(
         match byte {
             b'{' | b'[' => {
                 at = skip_white(bytes, at + 1);
-                nesting.push(byte == b'{');
+                nesting.push(byte == b'{', &mut outer);
                 if byte == b'{' {
                     if byte_at(bytes, at)? != b'}' {
                         let end = member_name(bytes, at)?;
-                        if nesting.depth == 1 {
+                        if nesting.in_outermost_object(&outer) {
                             name = at..end;
                         }
                         at = colon(bytes, end)?;
-                        if nesting.depth == 1 {
+                        if nesting.in_outermost_object(&outer) {
                             value = at;
                         }
                         continue;
@@ -132,18 +162,14 @@ pub(crate) fn validate(
                     continue;
                 }
                 at += 1;
-                nesting.pop();
+                nesting.pop(&mut outer);
             }
             b'"' => at = string(bytes, at + 1)?,
-            b'-' | b'0'..=b'9' => at = number(bytes, at)?,
-            b't' => at = literal(bytes, at, b"true")?,
-            b'f' => at = literal(bytes, at, b"false")?,
-            b'n' => at = literal(bytes, at, b"null")?,
-            _ => return Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue }),
+            _ => at = scalar(bytes, at)?,
         }
         // A value has ended before `at`: close what ends here, until another value begins.
         loop {
-            if nesting.depth == 0 {
+            if nesting.is_outside() {
                 let end = at;
                 at = skip_white(bytes, at);
                 if at < bytes.len() {
@@ -151,7 +177,7 @@ pub(crate) fn validate(
                 }
                 return Ok(start..end);
             }
-            if nesting.depth == 1 && nesting.in_object() {
+            if nesting.in_outermost_object(&outer) {
                 member(name.clone(), value..at);
             }
             at = skip_white(bytes, at);
@@ -159,11 +185,11 @@ pub(crate) fn validate(
                 (b',', true) => {
                     at = skip_white(bytes, at + 1);
                     let end = member_name(bytes, at)?;
-                    if nesting.depth == 1 {
+                    if nesting.in_outermost_object(&outer) {
                         name = at..end;
                     }
                     at = colon(bytes, end)?;
-                    if nesting.depth == 1 {
+                    if nesting.in_outermost_object(&outer) {
                         value = at;
                     }
                     break;
@@ -174,7 +200,7 @@ pub(crate) fn validate(
                 }
                 (b'}', true) | (b']', false) => {
                     at += 1;
-                    nesting.pop();
+                    nesting.pop(&mut outer);
                 }
                 _ => return Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedCommaOrEnd }),
             }
@@ -268,7 +294,11 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
         while bytes.get(at).is_some_and(u8::is_ascii_digit) {
             at += 1;
         }
-        if at > from { Ok(at) } else { Err(SyntaxError { at, kind: SyntaxErrorKind::BadNumber }) }
+        if at > from {
+            Ok(at)
+        } else {
+            byte_at(bytes, at).and(Err(SyntaxError { at, kind: SyntaxErrorKind::BadNumber }))
+        }
     };
     let mut at = if bytes.get(at) == Some(&b'-') { at + 1 } else { at };
     if bytes.get(at) == Some(&b'0') {
@@ -292,12 +322,24 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
     Ok(at)
 }
 
-fn literal(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError> {
-    if bytes.get(at..).is_some_and(|rest| rest.starts_with(word)) {
-        Ok(at + word.len())
-    } else {
-        Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue })
+/// Reads the number or literal that begins at `at`; returns the offset behind it.
+pub(super) fn scalar(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
+    match byte_at(bytes, at)? {
+        b'-' | b'0'..=b'9' => number(bytes, at),
+        b't' => literal(bytes, at, b"true"),
+        b'f' => literal(bytes, at, b"false"),
+        b'n' => literal(bytes, at, b"null"),
+        _ => Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue }),
     }
+}
+
+fn literal(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if rest.starts_with(word) {
+        return Ok(at + word.len());
+    }
+    let at = at + rest.iter().zip(word).take_while(|(byte, expected)| byte == expected).count();
+    byte_at(bytes, at).and(Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue }))
 }
 
 /// The string that a text begins with, if it is whole.

@@ -2,10 +2,15 @@
 
 use alloc::string::String;
 
+use super::fast::utf8;
+
 /// Strips what JavaScript's `String.prototype.trim` strips (ECMA-262: WhiteSpace and LineTerminator), which is not
 /// what Rust's does: U+FEFF goes, U+0085 stays.
 #[must_use]
 pub fn trim(text: &str) -> &str {
+    if let [b'!'..=b'~', .., b'!'..=b'~'] = text.as_bytes() {
+        return text;
+    }
     text.trim_matches(is_white)
 }
 
@@ -19,16 +24,19 @@ pub(crate) fn is_white(c: char) -> bool {
 
 /// Whether nothing of the line is left after [`trim`].
 pub(crate) fn is_blank(line: &[u8]) -> bool {
-    // Only a line of white space alone is looked at to its end, and broken UTF-8 is never white space.
+    if let [b'!'..=b'~', ..] = line {
+        return false;
+    }
+    // Broken UTF-8 is never white space.
     line.utf8_chunks().all(|chunk| chunk.invalid().is_empty() && chunk.valid().chars().all(is_white))
 }
 
 /// Reads bytes as UTF-8 the way a WHATWG decoder does: each maximal broken part becomes one U+FFFD. Borrows the
 /// bytes where they are whole, else fills `scratch`.
 pub fn repair<'a>(bytes: &'a [u8], scratch: &'a mut String) -> &'a str {
-    match core::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => {
+    match utf8(bytes) {
+        Some(text) => text,
+        None => {
             scratch.clear();
             for chunk in bytes.utf8_chunks() {
                 scratch.push_str(chunk.valid());

@@ -365,9 +365,12 @@ impl Eq for JsonStr<'_> {}
 
 impl PartialEq<str> for JsonStr<'_> {
     fn eq(&self, other: &str) -> bool {
-        match self.as_plain() {
-            Some(plain) => plain == other,
-            None => self.code_points().eq(other.chars().map(u32::from)),
+        let inside = self.inside();
+        // Every escape is longer than what it stands for.
+        match inside.len().cmp(&other.len()) {
+            Ordering::Less => false,
+            Ordering::Equal => inside == other && !other.contains('\\'),
+            Ordering::Greater => self.code_points().eq(other.chars().map(u32::from)),
         }
     }
 }

@@ -30,7 +30,7 @@ pub use state::{Counters, Phase};
 use crate::frame::INTERNAL_ERROR;
 use crate::json::{JsonBuf, JsonString};
 use crate::peer::{Outgoing, Output, Peer, Reply, SendError};
-use crate::wire::{InitializeParams, PromptResult, WorkingDirectoryResult};
+use crate::wire::{InitializeParams, WorkingDirectoryResult};
 use state::State;
 
 /// The serving end of one connection.
@@ -130,7 +130,7 @@ pub struct RouteReply(Reply, InitializeParams);
 /// The right to answer one [`Task::Prompt`].
 #[derive(Debug)]
 #[must_use = "a request waits for its answer"]
-pub struct PromptReply(Reply);
+pub struct PromptReply(Reply, JsonString);
 
 /// The right to answer one [`Task::WorkingDirectory`].
 #[derive(Debug)]
@@ -318,8 +318,8 @@ impl Server {
     /// The outcome of [`Task::Prompt`]: the id of the message. Events that the prompt has caused so far have been told
     /// before; the session's next ones come after the answer.
     pub fn prompted(&mut self, reply: PromptReply, outcome: Result<JsonString, Refusal>) {
-        let outcome = outcome.map(|message_id| PromptResult::Enqueued { message_id });
-        answer(&mut self.peer.split().1, reply.0, outcome);
+        let PromptReply(reply, session) = reply;
+        self.state.prompted(&mut self.peer.split().1, reply, &session, outcome);
         self.settle();
     }
 

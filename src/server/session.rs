@@ -16,6 +16,8 @@ pub(super) struct Session {
     pub(super) opened: Opened,
     /// What `session.status` last said; idle where it never said anything.
     running: bool,
+    /// Prompts that the host has been given and has not answered: the session is about to run.
+    prompts: usize,
     /// The sub-agents that have started and not ended.
     children: BTreeSet<JsonString>,
     /// Requests `session/wait` that wait; none where the session is [at rest](Self::is_at_rest).
@@ -55,12 +57,12 @@ impl Waiting {
 
     /// The task that it becomes when its session is open; a request that is met or refused without one otherwise.
     pub(super) fn into_task(self, session: &JsonString) -> Result<Task, (Reply, Result<(), Refusal>)> {
-        let session = session.clone();
+        let (session, id) = (session.clone(), session.clone());
         match self {
             Self::Resume(reply) => Err((reply, Ok(()))),
             Self::Prompt(Err(refusal), reply) => Err((reply, Err(refusal))),
             Self::Prompt(Ok(content_blocks), reply) => {
-                Ok(Task::Prompt { session, content_blocks, reply: PromptReply(reply) })
+                Ok(Task::Prompt { session, content_blocks, reply: PromptReply(reply, id) })
             }
             Self::WorkingDirectory(Some(path), reply) if path.as_json_str() == "" => {
                 Err((reply, Err("working-directory: cd must not be empty".into())))
@@ -78,9 +80,17 @@ impl Session {
         matches!(self.opened, Opened::Yes | Opened::Releasing)
     }
 
-    /// Whether it is idle and has no sub-agents.
+    /// Whether it is idle, will not run because of what was asked before, and has no sub-agents.
     pub(super) fn is_at_rest(&self) -> bool {
-        !self.running && self.children.is_empty()
+        !self.running && self.prompts == 0 && self.children.is_empty()
+    }
+
+    pub(super) fn prompt_given(&mut self) {
+        self.prompts += 1;
+    }
+
+    pub(super) fn prompt_answered(&mut self) {
+        self.prompts = self.prompts.saturating_sub(1);
     }
 
     pub(super) fn wait(&mut self, reply: Reply) {

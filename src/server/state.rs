@@ -12,8 +12,8 @@ use super::{Opening, Refusal, RouteReply, Task, answer, refuse, request};
 use crate::json::{Json, JsonStr, JsonString};
 use crate::peer::{Event, Outgoing, Reply, SendError};
 use crate::wire::{
-    Empty, FinishStatus, Initialize, InitializeParams, InitializeResult, Method, Prompt, Resume, ServerInfo,
-    SessionEventParams, SessionStatusParams, Shutdown, Status, StopReason, SubagentFinishedParams,
+    Empty, FinishStatus, Initialize, InitializeParams, InitializeResult, Method, Prompt, PromptResult, Resume,
+    ServerInfo, SessionEventParams, SessionStatusParams, Shutdown, Status, StopReason, SubagentFinishedParams,
     SubagentStartedParams, Wait, WorkingDirectoryGet, WorkingDirectorySet,
 };
 
@@ -218,7 +218,7 @@ impl State {
         match &mut entry.opened {
             Opened::Opening(waiting) => waiting.push(request),
             Opened::Yes => match request.into_task(&session) {
-                Ok(task) => self.tasks.push_back(task),
+                Ok(task) => self.give(&session, task),
                 Err((reply, Err(refusal))) => return Err((reply, refusal)),
                 Err((reply, Ok(()))) => return Err((reply, shutting_down())),
             },
@@ -229,6 +229,29 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Gives the host something to do in an open session.
+    fn give(&mut self, session: &JsonString, task: Task) {
+        if let Task::Prompt { .. } = task {
+            self.session(session).prompt_given();
+        }
+        self.tasks.push_back(task);
+    }
+
+    pub(super) fn prompted(
+        &mut self,
+        out: &mut Outgoing<'_>,
+        reply: Reply,
+        session: &JsonString,
+        outcome: Result<JsonString, Refusal>,
+    ) {
+        answer(out, reply, outcome.map(|message_id| PromptResult::Enqueued { message_id }));
+        let entry = self.session(session);
+        entry.prompt_answered();
+        for reply in entry.take_waits_at_rest() {
+            answer(out, reply, Ok(Empty));
+        }
     }
 
     pub(super) fn opened(&mut self, out: &mut Outgoing<'_>, session: &JsonString, outcome: Result<(), Refusal>) {
@@ -246,7 +269,7 @@ impl State {
             match &outcome {
                 Err(refusal) => refuse(out, request.into_reply(), refusal),
                 Ok(()) => match request.into_task(session) {
-                    Ok(task) => self.tasks.push_back(task),
+                    Ok(task) => self.give(session, task),
                     Err((reply, outcome)) => answer(out, reply, outcome.map(|()| Empty)),
                 },
             }

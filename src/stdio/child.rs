@@ -55,13 +55,34 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Code(code) => write!(f, "exited with code {code}"),
-            Self::Signal(number) => match Signal::from_named_raw(number) {
-                Some(signal) => write!(f, "was killed by signal {number} ({signal:?})"),
+            Self::Signal(number) => match name(number) {
+                Some(name) => write!(f, "was killed by signal {number} ({name})"),
                 None => write!(f, "was killed by signal {number}"),
             },
             Self::Unknown => f.write_str("is gone, with unknown status"),
         }
     }
+}
+
+/// The name of a signal that processes die of.
+fn name(number: i32) -> Option<&'static str> {
+    const NAMES: [(Signal, &str); 14] = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XCPU, "SIGXCPU"),
+    ];
+    NAMES.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| *name)
 }
 
 /// A process that we have started. It is a zombie at least until [`reap`](Self::reap), so that its id and that of its

@@ -13,7 +13,7 @@ use super::error::{Cause, Closed, Error, ErrorKind};
 use super::pump::{Moved, Pump};
 use super::tail::Tail;
 use crate::client::{Call, Client, Event, Graces, Limits, Rung, RungReport, SessionTree, Step, Teardown};
-use crate::peer::AbortToken;
+use crate::peer::{AbortToken, CallId};
 use crate::wire::{Empty, Notification, Shutdown};
 
 /// After an exit, the output counts as ended when nothing came for this long.
@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_millis(700);
 const EXIT_WITH_OUTPUT: Duration = Duration::from_millis(250);
 
 /// How often tokens are looked at, since setting one wakes nobody.
-const TOKENS: Duration = Duration::from_millis(20);
+pub(super) const TOKENS: Duration = Duration::from_millis(20);
 
 /// What a rung of the ladder gets, where there is no patience left for it.
 const HURRIED: Duration = Duration::from_millis(100);
@@ -49,6 +49,8 @@ pub(super) struct Connection {
     doomed_since: Option<Instant>,
     /// When something last came.
     last_input: Instant,
+    /// Calls that have ended since their handles were last looked at.
+    pub(super) ended_calls: Vec<CallId>,
     /// Why the connection has ended, once somebody has asked.
     closed: Option<Arc<Closed>>,
     report: Option<CloseReport>,
@@ -82,6 +84,7 @@ impl Connection {
             max_backlog,
             doomed_since: None,
             last_input: origin,
+            ended_calls: Vec::new(),
             closed: None,
             report: None,
         })
@@ -111,11 +114,15 @@ impl Connection {
 
     /// Gives up what is due by deadline or token.
     pub(super) fn expire(&mut self) {
-        if self.client.next_deadline().is_some() {
+        let (deadlines, tokens) = (self.client.next_deadline().is_some(), self.client.has_tokens());
+        if deadlines {
             self.client.expire(self.now());
         }
-        if self.client.has_tokens() {
+        if tokens {
             self.client.poll_aborts();
+        }
+        if deadlines || tokens {
+            // Every turn takes out all that came, so only these ends are left.
             self.drain(&mut |_, _| {});
         }
     }
@@ -163,8 +170,10 @@ impl Connection {
     /// Takes out everything that came.
     fn drain(&mut self, observe: Observer<'_>) {
         while let Some(event) = self.client.next_event() {
-            if let Event::Notification { notification, tree } = event {
-                observe(&notification, tree);
+            match event {
+                Event::Notification { notification, tree } => observe(&notification, tree),
+                Event::Ended(call) => self.ended_calls.push(call),
+                _ => {}
             }
         }
     }

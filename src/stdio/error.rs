@@ -219,8 +219,9 @@ impl std::error::Error for Error {
             ErrorKind::Protocol { expected, .. } => Some(expected),
             ErrorKind::Encode(error) => Some(error),
             ErrorKind::System(error) => Some(error),
-            ErrorKind::Closed(closed) => match &closed.cause {
-                Cause::Broken(error) => Some(error),
+            ErrorKind::Closed(closed) => match (&closed.cause, closed.exit) {
+                (Cause::Broken(error), None) => Some(error),
+                // That a pipe to a process breaks when it exits is no news.
                 _ => None,
             },
             _ => None,

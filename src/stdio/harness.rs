@@ -8,7 +8,7 @@ use std::string::{String, ToString};
 use std::time::Duration;
 use std::vec::Vec;
 
-use super::connection::CloseReport;
+use super::connection::{CloseReport, TOKENS};
 use super::error::{Error, ErrorKind};
 use super::harness_client::{HarnessClient, PendingCall};
 use super::launch::Launch;
@@ -178,7 +178,8 @@ impl Session<'_> {
                 settled = Some(self.client.start_call(Wait::NAME, &SessionParams::new(self.id.clone()), &calls)?);
             }
             self.check(deadline, progress)?;
-            self.client.turn(deadline, true, &mut |notification, tree| progress.observe(notification, tree))?;
+            let until = self.until(deadline, progress);
+            self.client.turn(until, true, &mut |notification, tree| progress.observe(notification, tree))?;
         }
     }
 
@@ -196,6 +197,13 @@ impl Session<'_> {
             return Err(self.client.closed(ATTEMPTED));
         }
         Ok(())
+    }
+
+    /// When there is something to look at, whether or not something comes. The token is not that of a call that
+    /// waits once the prompt has been answered, so the connection does not see to it.
+    fn until(&mut self, deadline: Option<Duration>, progress: &Progress<'_>) -> Option<Duration> {
+        let token = progress.options.token.as_ref().map(|_| self.client.connection_mut().now() + TOKENS);
+        [deadline, token].into_iter().flatten().min()
     }
 
     /// Waits until it is idle and its sub-agents have finished. From 0.2.1.

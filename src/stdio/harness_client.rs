@@ -414,14 +414,12 @@ impl HarnessClient {
             is_alive
         });
         let moved = self.connection.turn(until, wanted, observe)?;
-        let client = &mut self.connection.client;
-        self.calls.retain(|call, alive| {
-            let is_for_nobody = alive.strong_count() == 0 && client.has_ended(*call);
-            if is_for_nobody {
-                client.abandon(*call);
+        for call in self.connection.ended_calls.drain(..) {
+            if self.calls.get(&call).is_some_and(|alive| alive.strong_count() == 0) {
+                self.connection.client.abandon(call);
+                self.calls.remove(&call);
             }
-            !is_for_nobody
-        });
+        }
         Ok(moved)
     }
 
@@ -465,6 +463,12 @@ impl HarnessClient {
     #[must_use]
     pub fn pending_calls(&self) -> usize {
         self.connection.client.pending()
+    }
+
+    /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended.
+    #[must_use]
+    pub fn kept_calls(&self) -> usize {
+        self.calls.len()
     }
 
     /// The lineage of all sessions so far.

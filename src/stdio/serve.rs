@@ -62,6 +62,8 @@ pub enum Served {
     Shutdown,
     /// The input ended.
     InputEnded,
+    /// The input could not be read any more. Otherwise as if it had ended.
+    InputFailed(io::Error),
     /// This signal came.
     Signal(i32),
     /// The client has closed its end of the output.
@@ -69,12 +71,13 @@ pub enum Served {
 }
 
 impl Served {
-    /// The code that the official runtime exits with: 0, but 130 after SIGINT, and 1 where the output was closed.
+    /// The code that the official runtime exits with: 0, but 130 after SIGINT, and 1 where the output was closed or the
+    /// input failed.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Signal(signal_hook::consts::SIGINT) => 130,
-            Self::OutputClosed(_) => 1,
+            Self::OutputClosed(_) | Self::InputFailed(_) => 1,
             Self::Shutdown | Self::InputEnded | Self::Signal(_) => 0,
         }
     }
@@ -210,12 +213,16 @@ impl<H: AgentHost> Serving<H> {
         if let Some(error) = self.pump.output_error()
             && !matches!(self.end, Some((Served::OutputClosed(_), _)))
         {
-            let error = io::Error::new(error.kind(), format!("cannot write to the client: {error}"));
+            let error = attempted("write to the client", error);
             self.end = Some((Served::OutputClosed(error), Instant::now() + self.options.release_within));
             server.close();
         }
         if !self.pump.input_open() && self.end.is_none() {
-            let served = if server.phase() == Phase::Serving { Served::InputEnded } else { Served::Shutdown };
+            let served = match self.pump.input_error() {
+                Some(error) => Served::InputFailed(attempted("read from the client", error)),
+                None if server.phase() == Phase::Serving => Served::InputEnded,
+                None => Served::Shutdown,
+            };
             self.end = Some((served, Instant::now() + self.options.finish_within));
         }
     }
@@ -309,6 +316,11 @@ impl<H: AgentHost> Agents<H> {
             job();
         }
     }
+}
+
+/// The same error, with a text that says what failed.
+fn attempted(attempt: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {attempt}: {error}"))
 }
 
 fn lock<A>(cell: &Mutex<Option<A>>) -> MutexGuard<'_, Option<A>> {

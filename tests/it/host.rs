@@ -37,6 +37,10 @@ impl Agent for Puppet {
     fn working_directory(&mut self, _: Option<&JsonString>) -> Result<JsonString, Refusal> {
         panic!("no directory {}", "here");
     }
+
+    fn release(self) -> Result<(), Refusal> {
+        if self.1.session() == &"stuck".into() { Err("the disk is full".into()) } else { Ok(()) }
+    }
 }
 
 struct Connection {
@@ -130,6 +134,19 @@ fn panics_and_dropped_responders_are_answered() {
     client.says(r#"{"id":6,"method":"shutdown"}"#);
     assert!(client.hears().contains(r#""id":6,"result":{}"#));
     assert!(matches!(client.server.take().unwrap().join().unwrap(), Served::Shutdown));
+}
+
+#[test]
+fn a_release_that_fails_is_the_answer_to_shutdown() {
+    let mut client = Connection::new(ServeOptions::default(), |_, _, reply| reply.accept("m"));
+    client.prompts(1, "stuck");
+    assert!(client.hears().contains(r#""id":1,"result""#));
+    client.says(r#"{"id":2,"method":"shutdown"}"#);
+    assert!(client.hears().contains(r#""id":2,"error":{"code":-32603,"message":"the disk is full"}"#));
+    // It lives on until the input ends.
+    client.says(r#"{"id":3,"method":"nope"}"#);
+    assert!(client.hears().contains(r#""id":3,"error""#));
+    assert_eq!(client.ends().exit_code(), 0);
 }
 
 #[test]

@@ -84,7 +84,12 @@ impl Runtime {
     }
 
     fn says(&mut self, line: &str) {
-        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+        self.writes(&format!("{line}\n"));
+    }
+
+    /// In one piece, so that all of it is read at once.
+    fn writes(&mut self, lines: &str) {
+        self.stdin.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
     }
 
     #[track_caller]
@@ -173,17 +178,22 @@ fn the_frames_of_the_recordings() {
         "initialize-twice-second-route",
         "session-id-dots",
         "unknown-method",
+        "wait-calls",
         "client-notification",
     ] {
         let folder = Folder::new();
         let mut runtime = Runtime::start();
         let workspace = folder.0.display().to_string();
+        // Lines that were written together are written together.
+        let mut requests = String::new();
         for (index, row) in recording::named(name).rows.iter().enumerate() {
             let frame = String::from_utf8(row.bytes.clone()).unwrap();
             if row.dir == Direction::ClientToServer {
-                runtime.says(&frame.replace("/workspace", &workspace));
+                requests += &frame.replace("/workspace", &workspace);
+                requests.push('\n');
                 continue;
             }
+            runtime.writes(&std::mem::take(&mut requests));
             let ours = runtime.hears();
             let [official, ours] = [&*frame, &ours].map(|frame| shape(Json::new(frame).unwrap(), ""));
             assert_eq!(official, ours, "{name}: line {}", index + 1);
@@ -272,6 +282,13 @@ fn files_and_sockets_serve_as_well() {
     let mut from_null = command(None);
     from_null.stdin(Stdio::null()).stdout(Stdio::null());
     assert_eq!(from_null.status().unwrap().code(), Some(0));
+
+    let mut from_folder = command(None);
+    from_folder.stdin(File::open(&folder.0).unwrap());
+    let output = from_folder.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr.starts_with("error: cannot read from the client: "), "{stderr}");
 
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut on_socket = command(None);

@@ -14,7 +14,7 @@ pub(crate) fn serve() -> ExitCode {
     options.max_tokens_as_success = std::env::var_os("DSH_MAX_TOKENS_AS_SUCCESS").is_none_or(|value| value != "false");
     match serve_stdio(Host::new(home), options) {
         Ok(served) => {
-            if let Served::OutputClosed(error) = &served {
+            if let Served::OutputClosed(error) | Served::InputFailed(error) = &served {
                 eprintln!("error: {error}");
             }
             ExitCode::from(served.exit_code())

@@ -19,6 +19,9 @@ const CONTEXT_WINDOW: u64 = 1_000_000;
 
 const SYSTEM_PROMPT: &str = "You are an offline stand-in for an agent. You answer by directives and echo the rest.";
 
+/// The blocks that a user message may have for the model.
+const SUPPORTED: [&str; 3] = ["text", "reasoning", "image"];
+
 /// Identifies the retry policy in `llm/retry`.
 const RETRY_POLICY: &str =
     r#"["normal",5,["EMPTY_RESPONSE","RATE_LIMIT","SERVER","TIMEOUT","TRANSPORT"],500,10000,0.1]"#;
@@ -31,6 +34,8 @@ pub(super) struct Message {
     pub(super) value: Value,
     /// What its text blocks say.
     pub(super) texts: Vec<JsonString>,
+    /// The type of a block that no model can be given, if there is one.
+    pub(super) unsupported: Option<String>,
 }
 
 /// A new id: a random UUID.
@@ -52,8 +57,13 @@ pub(super) fn prompt(content_blocks: Json<'_>) -> Message {
         block.member("type").and_then(Json::as_str).filter(|kind| *kind == "text")?;
         block.member("text").and_then(Json::as_str).map(|text| text.to_buf())
     };
+    let kind = |block: Json<'_>| match block.member("type") {
+        None => "undefined".into(),
+        Some(kind) => kind.as_str().map_or_else(|| kind.get().into(), |kind| kind.to_string_lossy().into_owned()),
+    };
     let texts = content_blocks.elements().filter_map(text).collect();
-    message(content_blocks.into(), object! { "kind" => "user" }, texts)
+    let unsupported = content_blocks.elements().map(kind).find(|kind| !SUPPORTED.contains(&kind.as_str()));
+    Message { unsupported, ..message(content_blocks.into(), object! { "kind" => "user" }, texts) }
 }
 
 /// A note of the runtime's own.
@@ -81,7 +91,7 @@ pub(super) fn context_of(message: Json<'_>) -> Option<JsonString> {
 fn message(content: Value, source: Value, texts: Vec<JsonString>) -> Message {
     let id = new_id();
     let value = object! { "content" => content, "source" => source, "role" => "user", "id" => &id };
-    Message { id, value, texts }
+    Message { id, value, texts, unsupported: None }
 }
 
 fn text_blocks(text: &str) -> Value {

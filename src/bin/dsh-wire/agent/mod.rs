@@ -1,5 +1,6 @@
 //! The embedded runtime: sessions that answer offline and tell what the official runtime tells in its profile
 //! `sdk-minimal`, event by event.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic"))]
 
 mod event;
 mod model;

@@ -47,6 +47,8 @@ pub(super) struct State {
     pub(super) turn: u64,
     /// What has been told once.
     pub(super) told: Told,
+    /// The type of a block in the conversation that no model can be given; no call succeeds any more.
+    pub(super) unsupported: Option<String>,
     /// How often an HTTP error was played, by prompt and step.
     pub(super) failures: BTreeMap<(JsonString, usize), u32>,
     /// Model calls so far.
@@ -85,6 +87,7 @@ impl Session {
                 context: past.context.map(plain),
                 header: Some(header),
             },
+            unsupported: None,
             failures: BTreeMap::new(),
             calls: 0,
         };

@@ -24,7 +24,7 @@ pub(super) fn run(session: &Shared, first: Vec<Message>) {
     let mut next = Some(first);
     while let Some(messages) = next {
         let number = session.lock().turn;
-        let reason = Turn { session, number, step: 0 }.take(messages);
+        let reason = Turn { session, number, step: 0, through: 0 }.take(messages);
         next = session.lock().end_turn(reason);
     }
 }
@@ -34,6 +34,8 @@ struct Turn<'s> {
     number: u64,
     /// The number of the step, from 1.
     step: u64,
+    /// The last event that the model call takes in.
+    through: u64,
 }
 
 /// Why a turn does not go on.
@@ -82,7 +84,7 @@ impl Turn<'_> {
 
     /// Tells the messages of the step and what goes with the first request. Returns what the model will answer, if
     /// there is anything new.
-    fn open_step(&self, messages: &mut Vec<Message>) -> Option<JsonString> {
+    fn open_step(&mut self, messages: &mut Vec<Message>) -> Option<JsonString> {
         let mut state = self.session.lock();
         let state = &mut *state;
         let (turn, step) = self.id();
@@ -91,6 +93,7 @@ impl Turn<'_> {
             state.log.message("system/message", &event::system(turn, step));
         }
         let own = messages.len();
+        state.unsupported = state.unsupported.take().or_else(|| messages.iter_mut().find_map(|m| m.unsupported.take()));
         let cwd = state.cwd().to_string_lossy().into_owned();
         if own > 0 && state.told.context.as_ref() != Some(&cwd) {
             messages.push(event::context(&cwd));
@@ -114,21 +117,22 @@ impl Turn<'_> {
                 state.told.title = true;
             }
         }
+        self.through = state.log.last();
         newest(messages)
     }
 
     /// One answer of the model, retries included.
-    fn call(&self, prompt: &JsonString, answered: usize) -> Result<Reply, Stop> {
+    fn call(&mut self, prompt: &JsonString, answered: usize) -> Result<Reply, Stop> {
+        self.check_content()?;
         let reply = model::answer(prompt.as_json_str(), answered);
         let retry_id = event::new_id();
         let mut retries = 0;
         loop {
-            let through = self.session.lock().log.last();
             self.pause(reply.delay)?;
             let mut state = self.session.lock();
             let Some(status) = http_error(&mut state, &reply, prompt, answered) else {
                 drop(state);
-                return self.receive(reply, through);
+                return self.receive(reply);
             };
             let (code, passes) = code_of(status);
             let failure = event::failure(&format!("fake error {status}"), code, Some(status));
@@ -143,12 +147,22 @@ impl Turn<'_> {
             drop(state);
             self.pause(Duration::from_secs_f64(delay / 1000.0))?;
             let mut state = self.session.lock();
-            state.log.event("llm/retry-started", &event::retry_started(&retry_id, self.id(), retries));
+            self.through = state.log.event("llm/retry-started", &event::retry_started(&retry_id, self.id(), retries));
         }
     }
 
+    /// Fails where the conversation cannot be put to a model.
+    fn check_content(&self) -> Result<(), Stop> {
+        let mut state = self.session.lock();
+        let Some(kind) = &state.unsupported else { return Ok(()) };
+        let message = format!("DeepSeek Messages cannot represent user/tool-result content {kind}");
+        let failure = event::failure(&message, "UNSUPPORTED_CONTENT", None);
+        state.log.event("assistant/attempt", &Answer::new(now()).attempt(self.id(), &failure));
+        Err(Stop::Failed(failure))
+    }
+
     /// Waits for the pieces of an answer, and tells it.
-    fn receive(&self, reply: Reply, through: u64) -> Result<Reply, Stop> {
+    fn receive(&self, reply: Reply) -> Result<Reply, Stop> {
         let mut answer = Answer::new(now());
         let pieces = text::pieces(reply.text.as_json_str(), reply.pieces).len() + usize::from(reply.thinking.is_some());
         let time = reply.piece_delay.saturating_mul(u32::try_from(pieces).unwrap_or(u32::MAX));
@@ -164,7 +178,7 @@ impl Turn<'_> {
         for (place, tool) in reply.tools.iter().enumerate() {
             answer.tool(&call_id(state.calls, place), tool, reply.pieces);
         }
-        let delivered = event::delivered(state.log.sink.session(), through);
+        let delivered = event::delivered(state.log.sink.session(), self.through);
         state.log.event("session-log-deepseek/delivery-accepted", &delivered);
         if let Some(fault) = reply.fault {
             let failure = failure_of(fault);

@@ -1,11 +1,12 @@
 //! The server without any input or output: each rule of the protocol, by its official text. Every conversation is held
 //! twice, its lines whole and one byte at a time.
 
+mod end;
+mod recorded;
+
 use dsh_wire::json::{Json, JsonString};
 use dsh_wire::server::{Finished, NewEvent, Opening, Phase, Refusal, Server, Task};
 use dsh_wire::wire::StopReason;
-
-use crate::recording::{self, Direction};
 
 const GOOD: &str = r#""cwd":"/","provider":"p","model":"m""#;
 
@@ -58,14 +59,7 @@ impl Script {
     }
 
     fn output(&mut self) -> Vec<String> {
-        let mut bytes = Vec::new();
-        while !self.server.outgoing().is_empty() {
-            let output = self.server.outgoing();
-            bytes.extend_from_slice(output.bytes());
-            let len = output.bytes().len();
-            output.consume(len);
-        }
-        String::from_utf8(bytes).unwrap().lines().map(|line| line.replace(r#""jsonrpc":"2.0","#, "")).collect()
+        drain(&mut self.server).iter().map(|line| line.replace(r#""jsonrpc":"2.0","#, "")).collect()
     }
 
     #[track_caller]
@@ -115,6 +109,18 @@ impl Script {
         assert_eq!(id, session.into());
         self.server.released(&id, outcome);
     }
+}
+
+/// Takes all lines that wait to be written.
+fn drain(server: &mut Server) -> Vec<String> {
+    let mut bytes = Vec::new();
+    while !server.outgoing().is_empty() {
+        let output = server.outgoing();
+        bytes.extend_from_slice(output.bytes());
+        let len = output.bytes().len();
+        output.consume(len);
+    }
+    String::from_utf8(bytes).unwrap().lines().map(String::from).collect()
 }
 
 fn prompt(session: &str) -> String {
@@ -379,6 +385,27 @@ fn wait_for_rest() {
 }
 
 #[test]
+fn wait_behind_a_prompt() {
+    check_ready(|script| {
+        let session = script.session("s");
+        script.calls(1, "session/prompt", &prompt("s"));
+        script.calls(2, "session/wait", &named("s"));
+        let Some(Task::Prompt { reply, .. }) = script.server.next_task() else { panic!("no prompt") };
+        script.hears(&[]);
+        script.server.set_running(&session, true);
+        script.server.prompted(reply, Ok("m".into()));
+        script.server.set_running(&session, false);
+        assert_eq!(script.heard().last().unwrap(), r#"{"id":2,"result":{}}"#);
+        // One that is refused, or does not make the session run, does not hold it up.
+        script.calls(3, "session/prompt", &prompt("s"));
+        script.calls(4, "session/wait", &named("s"));
+        let Some(Task::Prompt { reply, .. }) = script.server.next_task() else { panic!("no prompt") };
+        script.server.prompted(reply, Err("no".into()));
+        assert_eq!(script.heard().last().unwrap(), r#"{"id":4,"result":{}}"#);
+    });
+}
+
+#[test]
 fn status_alternates() {
     check_ready(|script| {
         let session = script.session("s");
@@ -446,121 +473,6 @@ fn events_are_numbered_and_stamped() {
 }
 
 #[test]
-fn shutdown_releases_then_answers() {
-    check_ready(|script| {
-        let session = script.session("s");
-        script.calls(1, "session/prompt", &prompt("new"));
-        let Some(Task::Open { session: new, .. }) = script.server.next_task() else { panic!("no opening") };
-        script.server.set_running(&session, true);
-        script.calls(2, "session/wait", &named("s"));
-        assert_eq!(script.heard().len(), 1);
-
-        script.calls(3, "shutdown", "{}");
-        script.calls(4, "shutdown", "null");
-        script.calls(5, "session/prompt", &prompt("s"));
-        script.calls(6, "session/resume", &named("s2"));
-        script.calls(7, "session/wait", &named("s"));
-        script.calls(8, "session/working-directory/get", &named("s"));
-        script.calls(9, "nope", "{}");
-        script.releases("s", Ok(()));
-        // Nothing is told any more, but events are numbered for the log.
-        script.server.set_running(&session, false);
-        let event = NewEvent::new("turn/end", &Json::EMPTY_OBJECT);
-        assert_eq!(script.server.session_event(&session, &event, 1).unwrap().seq, 0);
-        let going = r#""error":{"code":-32603,"message":"SDK server is shutting down"}}"#;
-        script.hears(&[
-            r#"{"id":2,"result":{}}"#,
-            &format!(r#"{{"id":5,{going}"#),
-            &format!(r#"{{"id":6,{going}"#),
-            r#"{"id":7,"result":{}}"#,
-            &format!(r#"{{"id":8,{going}"#),
-            r#"{"id":9,"error":{"code":-32603,"message":"unknown DeepSeek Harness SDK runtime method: nope"}}"#,
-        ]);
-        assert_eq!(script.server.phase(), Phase::Releasing);
-        // A creation is awaited, and the session released.
-        script.initialize();
-        script.server.opened(&new, Ok(()));
-        script.releases("new", Ok(()));
-        script.hears(&[
-            r#"{"id":1,"error":{"code":-32603,"message":"SDK server is shutting down"}}"#,
-            r#"{"id":3,"result":{}}"#,
-            r#"{"id":4,"result":{}}"#,
-        ]);
-        assert_eq!(script.server.phase(), Phase::Released);
-    });
-}
-
-#[test]
-fn a_creation_during_shutdown_fails_those_who_wait() {
-    for outcome in [Ok(()), Err(Refusal::new("no"))] {
-        check_ready(|script| {
-            script.calls(1, "session/prompt", &prompt("s"));
-            let Some(Task::Open { session, .. }) = script.server.next_task() else { panic!("no opening") };
-            script.calls(2, "shutdown", "{}");
-            script.hears(&[]);
-            script.server.opened(&session, outcome.clone());
-            if outcome.is_ok() {
-                script.releases("s", Ok(()));
-            }
-            script.hears(&[
-                r#"{"id":1,"error":{"code":-32603,"message":"SDK server is shutting down"}}"#,
-                r#"{"id":2,"result":{}}"#,
-            ]);
-        });
-    }
-}
-
-#[test]
-fn failures_of_releases_are_put_together() {
-    for (failures, message) in
-        [(&["disk full"][..], "disk full"), (&["disk full", "disk on fire"], "SDK server teardown failed")]
-    {
-        check_ready(|script| {
-            for session in ["a", "b", "c"] {
-                script.session(session);
-            }
-            script.calls(1, "shutdown", "{}");
-            let mut failures = failures.iter();
-            for session in ["a", "b", "c"] {
-                script.releases(session, failures.next().map_or(Ok(()), |failure| Err((*failure).into())));
-            }
-            script.is_refused(1, message);
-            assert_eq!(script.server.phase(), Phase::Failed);
-            script.calls(2, "shutdown", "{}");
-            script.is_refused(2, message);
-        });
-    }
-}
-
-#[test]
-fn the_end_of_input_waits_for_answers_owed() {
-    check_ready(|script| {
-        let session = script.session("s");
-        script.server.set_running(&session, true);
-        script.heard();
-        script.calls(1, "session/prompt", &prompt("s"));
-        script.calls(2, "session/wait", &named("s"));
-        script.server.push(br#"{"id":3,"method":"shutdown"}"#);
-        script.server.end_input();
-        let Some(Task::Prompt { reply, .. }) = script.server.next_task() else { panic!("no prompt") };
-        script.hears(&[r#"{"id":2,"result":{}}"#]);
-        assert_eq!(script.server.phase(), Phase::Draining);
-        script.server.set_running(&session, false);
-        script.server.prompted(reply, Ok("m".into()));
-        script.releases("s", Err("nobody will know".into()));
-        script.hears(&[
-            r#"{"method":"session.status","params":{"sessionId":"s","status":"idle"}}"#,
-            r#"{"id":1,"result":{"messageId":"m"}}"#,
-        ]);
-        assert_eq!(script.server.phase(), Phase::Failed);
-    });
-    check(|script| {
-        script.server.end_input();
-        assert_eq!(script.server.phase(), Phase::Released);
-    });
-}
-
-#[test]
 fn what_is_no_request_is_counted_and_not_answered() {
     check(|script| {
         for line in [
@@ -577,97 +489,4 @@ fn what_is_no_request_is_counted_and_not_answered() {
         assert_eq!((counters.dropped_lines, counters.notifications, counters.unmatched_responses), (2, 2, 1));
         assert_eq!(script.server.phase(), Phase::Serving);
     });
-}
-
-/// Texts that belong to the server, not to the host or to JavaScript.
-const RULES: [&str; 9] = [
-    "SDK server is not initialized",
-    "SDK session is already open",
-    "initialize maxTokens",
-    "initialize reasoningEffort",
-    "session/resume requires",
-    "session/wait requires",
-    "unknown DeepSeek Harness SDK runtime method",
-    "unknown SDK session",
-    "working-directory ",
-];
-
-/// Every refusal by rule that the official runtime was recorded with comes from ours too, and no other.
-#[test]
-fn the_recorded_refusals() {
-    let mut seen = 0;
-    for recording in recording::all() {
-        let refusals = |lines: Vec<String>| {
-            let mut refusals: Vec<_> = lines.iter().filter_map(|line| refusal(line)).collect();
-            refusals.sort();
-            refusals
-        };
-        let official = recording.lines(Direction::ServerToClient);
-        let official = refusals(official.map(|row| String::from_utf8_lossy(&row.bytes).into_owned()).collect());
-        // Ids that JavaScript writes in another way than they came cannot be told apart here.
-        if ["ids", "resume-4-occupied-by-other-process"].contains(&&*recording.name) {
-            continue;
-        }
-        // These runs found a session in the store.
-        let stored = ["resume-2", "resume-3", "resume-5"].iter().any(|name| recording.name.starts_with(name));
-        let mut server = Server::with_seed(1);
-        let mut lines = Vec::new();
-        for row in &recording.rows {
-            match row.dir {
-                Direction::ClientToServer => server.push(&row.wire_bytes()),
-                // Whoever has been heard has had the time to do all before it.
-                Direction::ServerToClient => {
-                    while let Some(task) = server.next_task() {
-                        agree(&mut server, task, stored);
-                    }
-                    lines.extend(drain(&mut server));
-                }
-            }
-        }
-        assert_eq!(refusals(lines), official, "{}", recording.name);
-        seen += official.len();
-    }
-    assert!(seen > 100, "only {seen} refusals");
-}
-
-fn refusal(line: &str) -> Option<(String, String)> {
-    let frame = Json::new(line).ok()?;
-    let message = frame.member("error")?.member("message")?.as_str()?.to_string_lossy().into_owned();
-    let rule = RULES.iter().any(|rule| message.starts_with(rule));
-    rule.then(|| Some((frame.member("id")?.get().into(), message)))?
-}
-
-fn drain(server: &mut Server) -> Vec<String> {
-    let mut bytes = Vec::new();
-    while !server.outgoing().is_empty() {
-        let output = server.outgoing();
-        bytes.extend_from_slice(output.bytes());
-        let len = output.bytes().len();
-        output.consume(len);
-    }
-    String::from_utf8(bytes).unwrap().lines().map(String::from).collect()
-}
-
-/// A host that is content with what the official runtime is content with.
-fn agree(server: &mut Server, task: Task, stored: bool) {
-    match task {
-        Task::Route { route, reply } => {
-            let good = route.provider.as_json_str() == "deepseek-official"
-                && !["", "3", "undefined"].iter().any(|model| route.model.as_json_str() == **model)
-                && !["bogus", "none"].iter().any(|effort| route.reasoning_effort == Some((*effort).into()));
-            server.routed(reply, if good { Ok(()) } else { Err("bad route".into()) });
-        }
-        Task::Open { session, how: Opening::Resume, .. } => {
-            let found = stored && ["keep", "other", "k"].iter().any(|id| session.as_json_str() == **id);
-            let outcome = if found { Ok(()) } else { Err(Refusal::session_not_found(&session)) };
-            server.opened(&session, outcome);
-        }
-        Task::Open { session, .. } if stored && session.as_json_str() == "keep" => {
-            server.opened(&session, Err(Refusal::session_exists(&session)));
-        }
-        Task::Open { session, .. } => server.opened(&session, Ok(())),
-        Task::Prompt { reply, .. } => server.prompted(reply, Ok("m".into())),
-        Task::WorkingDirectory { reply, .. } => server.directory(reply, Ok("/".into())),
-        Task::Release { session } => server.released(&session, Ok(())),
-    }
 }
