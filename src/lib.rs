@@ -13,6 +13,8 @@
 //! | [`frame`] | one line ↔ one frame: request, response or notification; total and pure |
 //! | [`peer`] | one connection as a state machine: calls in flight, abort tokens, replies owed, output bytes |
 //! | [`wire`] | the SDK's methods, notifications and payloads, typed; open at the edges |
+//! | [`server`] | the SDK server as a state machine: handshake, lazy single-flight sessions, shutdown |
+//! | [`client`] | the SDK client as a state machine: calls with deadlines, subscriptions, runs, the teardown ladder |
 //!
 //! # The drive loop
 //!
@@ -84,8 +86,17 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod client;
 pub mod frame;
 pub mod json;
 pub mod line;
 pub mod peer;
+pub mod server;
+#[cfg(feature = "stdio")]
+pub mod stdio;
 pub mod wire;
+
+/// The examples of the README, as tests.
+#[cfg(all(doctest, feature = "stdio"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

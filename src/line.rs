@@ -15,7 +15,7 @@ pub(crate) const PREFIX: usize = 256;
 
 /// How much room one read is given.
 #[cfg(feature = "std")]
-const READ: usize = 64 << 10;
+pub(crate) const READ: usize = 64 << 10;
 
 /// An empty buffer larger than this is given back.
 const KEEP: usize = 4 << 20;

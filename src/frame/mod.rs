@@ -354,7 +354,9 @@ pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
         behind = value.end;
         envelope.note(text, name, value);
     });
-    if !cut.is_err_and(|error| error.kind == SyntaxErrorKind::UnexpectedEnd) || !envelope.method.is_empty() {
+    // A frame that is whole already goes on with white space.
+    let may_go_on = !cut.is_err_and(|error| error.kind != SyntaxErrorKind::UnexpectedEnd);
+    if !may_go_on || !envelope.method.is_empty() {
         return None;
     }
     // The name of the member that the cut went through.

@@ -294,7 +294,11 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
         while bytes.get(at).is_some_and(u8::is_ascii_digit) {
             at += 1;
         }
-        if at > from { Ok(at) } else { Err(SyntaxError { at, kind: SyntaxErrorKind::BadNumber }) }
+        if at > from {
+            Ok(at)
+        } else {
+            byte_at(bytes, at).and(Err(SyntaxError { at, kind: SyntaxErrorKind::BadNumber }))
+        }
     };
     let mut at = if bytes.get(at) == Some(&b'-') { at + 1 } else { at };
     if bytes.get(at) == Some(&b'0') {
@@ -330,11 +334,12 @@ pub(super) fn scalar(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
 }
 
 fn literal(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError> {
-    if bytes.get(at..).is_some_and(|rest| rest.starts_with(word)) {
-        Ok(at + word.len())
-    } else {
-        Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue })
+    let rest = bytes.get(at..).unwrap_or_default();
+    if rest.starts_with(word) {
+        return Ok(at + word.len());
     }
+    let at = at + rest.iter().zip(word).take_while(|(byte, expected)| byte == expected).count();
+    byte_at(bytes, at).and(Err(SyntaxError { at, kind: SyntaxErrorKind::ExpectedValue }))
 }
 
 /// The string that a text begins with, if it is whole.

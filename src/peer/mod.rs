@@ -96,8 +96,15 @@ impl<T> Peer<T> {
     #[cfg(feature = "std")]
     #[must_use]
     pub fn new() -> Self {
+        Self::with_limit(DEFAULT_LIMIT)
+    }
+
+    /// As [`new`](Self::new), with another limit on the length of a line, in bytes.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn with_limit(line_limit: usize) -> Self {
         use core::hash::BuildHasher;
-        Self::with_seed(std::hash::RandomState::new().hash_one(0))
+        Self::with_seed_and_limit(std::hash::RandomState::new().hash_one(0), line_limit)
     }
 
     /// A connection whose ids are chosen by `seed`, for tests and for targets without an operating system. Two
@@ -399,9 +406,15 @@ impl Outbound {
 #[derive(Debug)]
 pub struct Incoming<'p, T>(&'p mut Inbound<T>);
 
-impl<T> Incoming<'_, T> {
+impl<'p, T> Incoming<'p, T> {
     /// As [`Peer::next_event`].
     pub fn next_event(&mut self) -> Option<Event<'_, T>> {
+        self.0.next_event()
+    }
+
+    /// One event, lent for as long as the peer itself is.
+    #[must_use]
+    pub fn into_next_event(self) -> Option<Event<'p, T>> {
         self.0.next_event()
     }
 }

@@ -6,6 +6,9 @@ use alloc::vec::Vec;
 /// Frames that cannot be withdrawn share a segment up to this size.
 const SEGMENT: usize = 64 << 10;
 
+/// So many empty segments are not worth the work of closing the ranks.
+const EMPTIED: usize = 16;
+
 /// A point in the output: everything that was queued before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
@@ -17,8 +20,11 @@ pub(super) struct FrameId(u64);
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Strictly ascending by `start`. Only the front one may have had bytes consumed. An empty one is what a withdrawn
-    /// frame left between two others; neither the first nor the last is empty.
+    /// frame left between two others; neither the first nor the last is empty, and no more than `EMPTIED` and a half of
+    /// them are.
     segments: VecDeque<Segment>,
+    /// How many of `segments` are empty.
+    emptied: usize,
     /// Bytes of the front segment that have left; 0 unless there is one.
     head: usize,
     /// Bytes that were ever queued, withdrawn ones included: where the next frame starts.
@@ -70,6 +76,7 @@ impl Queue {
             left -= rest;
             self.head = 0;
             if let Some(mut done) = self.segments.pop_front() {
+                self.emptied -= usize::from(done.bytes.is_empty());
                 done.bytes.clear();
                 if done.bytes.capacity() <= SEGMENT * 2 {
                     self.spare = done.bytes;
@@ -135,13 +142,20 @@ impl Queue {
         let Some(segment) = self.segments.get_mut(index) else { return false };
         self.len -= segment.bytes.len();
         segment.bytes = Vec::new();
-        // An emptied segment in the middle keeps its place until its neighbours have gone.
-        let from = usize::from(self.head > 0);
-        while self.segments.len() > from && self.segments.back().is_some_and(|back| back.bytes.is_empty()) {
+        self.emptied += 1;
+        // An emptied segment in the middle keeps its place until its neighbours have gone, or too many are empty: a peer
+        // that does not read must not make calls that are given up add up.
+        while self.segments.back().is_some_and(|back| back.bytes.is_empty()) {
             self.segments.pop_back();
+            self.emptied -= 1;
         }
-        while self.head == 0 && self.segments.front().is_some_and(|front| front.bytes.is_empty()) {
+        while self.segments.front().is_some_and(|front| front.bytes.is_empty()) {
             self.segments.pop_front();
+            self.emptied -= 1;
+        }
+        if self.emptied > EMPTIED && self.emptied > self.segments.len() / 2 {
+            self.segments.retain(|segment| !segment.bytes.is_empty());
+            self.emptied = 0;
         }
         true
     }
@@ -157,6 +171,7 @@ impl Queue {
     /// Drops all that has not left.
     pub(super) fn clear(&mut self) {
         self.segments.clear();
+        self.emptied = 0;
         self.head = 0;
         self.len = 0;
     }

@@ -2,6 +2,7 @@
 //! `tests/interop/setup` installs; `tests/interop/run` does both. `cargo test` alone leaves it out.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod client;
 mod clients;
 mod conversation;
 mod environment;

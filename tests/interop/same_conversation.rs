@@ -158,3 +158,25 @@ fn max_tokens_and_model_error() {
         runtime.turn("s", "after all that");
     });
 }
+
+#[test]
+fn tool_calls() {
+    same(|runtime, _| {
+        runtime.turn("s", "@bash echo hi; pwd");
+        runtime.turn("s", r#"@tool nonesuch {"a": 1}"#);
+        runtime.turn("s", r#"@tool bash {"command": 5}"#);
+    });
+}
+
+#[test]
+fn model_calls_that_fail_or_break_off() {
+    same(|runtime, _| {
+        runtime.turn("s", "@error 500 1");
+        runtime.turn("s", "@cut");
+        runtime.turn("s", "@garbage");
+        let blocks = json!([{"type": "mystery", "x": 1}]);
+        runtime.send("session/prompt", json!({"sessionId": "t", "contentBlocks": blocks}));
+        runtime.idle("t");
+        runtime.turn("t", "and nothing works any more");
+    });
+}

@@ -1,10 +1,23 @@
 //! Tests through the public interface. Run with `cargo test --features cli` to have those of the command too.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
+mod bounds;
+#[cfg(feature = "stdio")]
+mod client;
+#[cfg(feature = "cli")]
+mod command;
 mod frame;
+#[cfg(feature = "stdio")]
+mod host;
 mod json;
 mod peer;
+mod proof;
+#[path = "../properties/mod.rs"]
+mod properties;
 #[allow(dead_code, reason = "shared; not every module uses all of it")]
 mod recording;
 mod replay;
+#[cfg(feature = "cli")]
+mod serve;
+mod server;
 mod wire;

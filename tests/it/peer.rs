@@ -259,6 +259,16 @@ fn an_answer_over_the_limit_ends_its_call_at_once() {
         assert_eq!(early, [lost], "{line}");
         assert!(late.len() == 1 && late[0].starts_with("dropped 1 (1"), "{late:?}");
     }
+    let [early, _] = check(|id| format!("{{\"id\":{id},\"result\":1}}{}\n", " ".repeat(1000)), 300);
+    assert_eq!(early, [lost], "white space makes it too long");
+    for fill in 120..220 {
+        // The prefix ends in each byte of these tokens once.
+        let tokens = r#"[true,null,false,-1.5e+3,"\u00e9\n",{"a":{}}]"#;
+        let fill = "f".repeat(fill);
+        let [early, _] =
+            check(|id| format!("{{\"id\":{id},\"a\":\"{fill}\",\"b\":{tokens},\"result\":\"{long}\"}}\n"), 300);
+        assert_eq!(early, [lost], "filled with {} bytes", fill.len());
+    }
     for line in [
         r#"{"method":"m","id":ID,"params":"LONG"}"#,
         r#"{"id":ID,"method":"LONG"}"#,

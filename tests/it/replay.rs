@@ -1,6 +1,6 @@
 //! Every recorded conversation, through a peer: the same events whole and one byte at a time.
 
-use dsh_wire::peer::{Event, Peer};
+use dsh_wire::peer::Peer;
 
 use crate::recording::{self, Direction};
 

@@ -1,1 +1,80 @@
-fn main() {}
+//! The command `dsh-wire`. Data goes to stdout, everything for people to stderr.
+
+mod agent;
+mod call;
+mod failure;
+mod image;
+mod inspect;
+mod interrupt;
+mod run;
+mod runtime;
+mod serve;
+mod status;
+mod terminal;
+mod view;
+
+use std::borrow::Cow;
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// The DeepSeek Harness SDK wire protocol on the command line
+#[derive(Parser)]
+#[command(version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Call(call::Args),
+    /// Be a runtime on stdin and stdout, with an offline agent that echoes
+    ///
+    /// Sessions are kept in DSH_HOME, where that is set.
+    #[command(after_help = "\
+Example:
+  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve")]
+    Serve {
+        /// Accepted, since the official clients ask for one, and ignored
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+    },
+    Inspect(inspect::Args),
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the runtime answered with an error, the turn ended in one, or the output could not be written
+  2    wrong usage, or an input that cannot be read
+  3    the runtime is gone
+  4    timed out
+  5    the runtime broke the protocol
+  130  interrupted";
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Call(args) => call::call(&args),
+        Command::Serve { profile: _ } => return serve::serve(),
+        Command::Inspect(args) => inspect::inspect(&args),
+    };
+    outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+/// An argument of which `-` means what stdin holds, without its last line end.
+fn text_argument(argument: &str) -> Result<Cow<'_, str>, Failure> {
+    if argument != "-" {
+        return Ok(argument.into());
+    }
+    let mut text =
+        io::read_to_string(io::stdin()).map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
+    let len = text.strip_suffix('\n').map_or(text.len(), |text| text.strip_suffix('\r').unwrap_or(text).len());
+    text.truncate(len);
+    Ok(text.into())
+}

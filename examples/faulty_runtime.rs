@@ -1,0 +1,240 @@
+//! A small runtime with faults to choose from, for the tests of the client.
+//!
+//! `--wire=2026-07|0.1.1|0.2.1` chooses the revision; every other flag is one fault, and `METHOD` in it says at which
+//! request it strikes.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a fault of its own may end it")]
+
+use std::io::{self, BufRead, Write};
+use std::process::{Command, Stdio, exit};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use dsh_wire::frame::{self, Frame, Id};
+use dsh_wire::json::Json;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+fn main() {
+    let flags = Flags(std::env::args().skip(1).collect());
+    flags.at_start();
+    let mut runtime = Runtime { flags, out: Vec::new(), prompts: 0 };
+    runtime.flood();
+    for line in io::stdin().lock().split(b'\n') {
+        let Ok(line) = line else { break };
+        let mut scratch = String::new();
+        match Frame::decode(&line, &mut scratch) {
+            Ok(Frame::Request { id, method, params }) => runtime.serve(id, &method.to_string(), params),
+            Ok(Frame::Response { .. }) => runtime.notify("got.response", json!({})),
+            Ok(Frame::Notification { method, .. }) => runtime.notify("got.notification", json!({ "method": method })),
+            Err(_) => {}
+        }
+    }
+    if runtime.flags.has("ignore-eof") {
+        loop {
+            thread::park();
+        }
+    }
+}
+
+struct Flags(Vec<String>);
+
+impl Flags {
+    fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|flag| flag.strip_prefix("--") == Some(name))
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.0.iter().find_map(|flag| flag.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn number(&self, name: &str) -> usize {
+        self.value(name).and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
+    /// Whether the fault strikes at this method.
+    fn at(&self, name: &str, method: &str) -> bool {
+        self.value(name) == Some(method)
+    }
+
+    fn at_start(&self) {
+        if self.has("ignore-term") {
+            signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::new(AtomicBool::new(false))).unwrap();
+        }
+        if self.has("banner") {
+            println!("Welcome to the runtime\n{{\"level\":\"info\"}}\n\n}}\n42\nContent-Length: 20\n[{{}}]");
+        }
+        for n in 0..self.number("stderr-lines") {
+            eprintln!("stderr line {n} {}", "x".repeat(80));
+        }
+        if self.has("exit-at-start") {
+            eprintln!("cannot even start");
+            exit(7);
+        }
+        if self.has("close-stdin") {
+            // Descriptor 0 becomes another file, so the pipe has no reader any more.
+            let null = std::fs::File::open("/dev/null").unwrap();
+            rustix::stdio::dup2_stdin(&null).unwrap();
+            println!(r#"{{"method":"stdin.closed"}}"#);
+            thread::sleep(Duration::from_secs(60));
+        }
+        if self.has("never-read") {
+            thread::sleep(Duration::from_secs(60));
+        }
+    }
+}
+
+struct Runtime {
+    flags: Flags,
+    /// Frames that have not been written.
+    out: Vec<u8>,
+    prompts: u64,
+}
+
+impl Runtime {
+    fn notify(&mut self, method: &str, params: impl Serialize) {
+        frame::encode_notification(&mut self.out, method, &params).unwrap();
+        self.flush();
+    }
+
+    fn answer(&mut self, id: Id<'_>, result: impl Serialize) {
+        frame::encode_result(&mut self.out, id, &result).unwrap();
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let mut stdout = io::stdout().lock();
+        if stdout.write_all(&self.out).and_then(|()| stdout.flush()).is_err() {
+            exit(1);
+        }
+        self.out.clear();
+    }
+
+    /// What is sent before the first request is read.
+    fn flood(&mut self) {
+        for n in 0..self.flags.number("ask-first") {
+            frame::encode_request(&mut self.out, &n.to_string(), "runtime/ask", &json!({ "n": n })).unwrap();
+            self.flush();
+        }
+        for n in 0..self.flags.number("flood") {
+            self.notify("tick", json!({ "n": n, "text": "x".repeat(self.flags.number("flood-text")) }));
+        }
+    }
+
+    fn serve(&mut self, id: Id<'_>, method: &str, params: Json<'_>) {
+        self.strike(id, method);
+        match method {
+            _ if self.flags.at("silent", method) => {}
+            "initialize" => self.answer(id, json!({ "serverInfo": { "name": "faulty", "version": "0.0.1" } })),
+            "session/prompt" => self.prompt(id, params),
+            "session/wait" if self.flags.value("wire") == Some("0.1.1") => self.unknown(id, method),
+            "session/wait" | "session/resume" => self.answer(id, json!({})),
+            "session/working-directory/get" => self.answer(id, json!({ "cwd": "/somewhere" })),
+            "session/working-directory/set" => self.answer(id, json!({ "cwd": params.member("path") })),
+            "echo" => self.answer(id, params),
+            "shutdown" => {
+                self.answer(id, json!({}));
+                if !self.flags.has("ignore-eof") {
+                    exit(0);
+                }
+            }
+            _ => self.unknown(id, method),
+        }
+    }
+
+    fn unknown(&mut self, id: Id<'_>, method: &str) {
+        let message = format!("unknown DeepSeek Harness SDK runtime method: {method}");
+        frame::encode_error(&mut self.out, id, -32603, &message, None::<&()>).unwrap();
+        self.flush();
+    }
+
+    /// The faults that strike at a request.
+    fn strike(&mut self, id: Id<'_>, method: &str) {
+        if self.flags.at("exit", method) {
+            eprintln!("something went wrong\nlast words");
+            exit(3);
+        }
+        if self.flags.at("kill", method) {
+            eprintln!("about to be killed");
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+        }
+        if self.flags.at("close-stdout", method) {
+            rustix::stdio::dup2_stdout(std::fs::File::open("/dev/null").unwrap()).unwrap();
+        }
+        if self.flags.at("grandchild", method) {
+            // It keeps our stdout and stderr, in our group.
+            Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
+            exit(0);
+        }
+        if self.flags.at("big-answer", method) {
+            self.answer(id, json!({ "text": "x".repeat(1 << 20) }));
+            exit(0);
+        }
+        if self.flags.at("cut-answer", method) {
+            self.out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+            self.flush();
+            exit(0);
+        }
+        if self.flags.at("twice", method) {
+            self.answer(id, json!({ "n": 1 }));
+        }
+        if self.flags.at("odd", method) {
+            self.answer(id, json!([1]));
+        }
+        if self.flags.at("late", method) {
+            thread::sleep(Duration::from_millis(150));
+        }
+    }
+
+    fn event(&mut self, session: &Value, kind: &str, data: Value) {
+        let event = json!({ "type": kind, "seq": 0, "time": 0, "data": data });
+        self.notify("session.event", json!({ "sessionId": session, "event": event }));
+    }
+
+    /// One plain turn, in the order in which the revision has it.
+    fn prompt(&mut self, id: Id<'_>, params: Json<'_>) {
+        self.prompts += 1;
+        let message_id = format!("message-{}", self.prompts);
+        let session = params.member("sessionId").map_or(Value::Null, |id| id.parse().unwrap());
+        let blocks: Value = params.member("contentBlocks").map_or(Value::Null, |blocks| blocks.parse().unwrap());
+        let text = format!("echo: {}", blocks[0]["text"].as_str().unwrap_or_default());
+        let wire = self.flags.value("wire").unwrap_or("0.2.1").to_owned();
+        let message = json!({ "role": "user", "content": blocks, "source": { "kind": "user" }, "id": message_id });
+        if wire != "2026-07" {
+            let splice = json!({ "target": "next-turn", "start": 0, "inserted": [message] });
+            self.event(&session, "agent/inbox/spliced", splice);
+            self.notify("session.status", json!({ "sessionId": session, "status": "running" }));
+        }
+        self.event(&session, "turn/start", json!({ "turn": 1 }));
+        if wire != "2026-07" {
+            self.answer(id, json!({ "messageId": message_id }));
+        }
+        if wire != "0.2.1" {
+            for piece in ["echo: ", text.trim_start_matches("echo: ")] {
+                let chunk = json!({ "type": "text-delta", "index": 0, "text": piece });
+                self.event(&session, "assistant/chunk", json!({ "turn": 1, "step": 1, "chunk": chunk }));
+            }
+        }
+        for n in 0..self.flags.number("events") {
+            self.event(&session, "todo/write", json!({ "todos": [], "n": n }));
+        }
+        if self.flags.has("dies-in-turn") {
+            eprintln!("died in mid-turn");
+            exit(9);
+        }
+        let message = json!({ "role": "assistant", "content": [{ "type": "text", "text": text }] });
+        self.event(&session, "assistant/message", json!({ "turn": 1, "step": 1, "message": message }));
+        if self.flags.has("never-idle") {
+            return;
+        }
+        self.event(&session, "turn/end", json!({ "turn": 1, "reason": { "kind": "completed" } }));
+        if wire == "2026-07" {
+            self.notify("session.finished", json!({ "sessionId": session, "status": "ok" }));
+            self.answer(id, json!({ "accepted": true }));
+        } else {
+            self.notify("session.status", json!({ "sessionId": session, "status": "idle" }));
+        }
+    }
+}

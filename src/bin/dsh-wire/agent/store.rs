@@ -1,0 +1,212 @@
+//! The log of a session: told to the client, and kept as JSON lines if there is a place for it.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::PathBuf;
+
+use dsh_wire::json::{Json, JsonString};
+use dsh_wire::server::{NewEvent, Refusal, Stamp};
+use dsh_wire::stdio::Sink;
+
+use super::event;
+use super::value::{Value, object};
+
+/// Longest file name that an id is written out in.
+const LONGEST_NAME: usize = 120;
+
+/// Where sessions are kept: one file each.
+pub(super) struct Store {
+    folder: PathBuf,
+}
+
+/// Tells the events of one session, and keeps them.
+pub(super) struct Log {
+    pub(super) sink: Sink,
+    /// `None`: events are forgotten.
+    file: Option<File>,
+    /// The number of the last event.
+    last: u64,
+}
+
+/// What has to be known of a session that goes on.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    pub(super) turn: u64,
+    pub(super) cwd: Option<JsonString>,
+    /// The directory that the last context note named.
+    pub(super) context: Option<JsonString>,
+    pub(super) has_system: bool,
+    pub(super) has_header: bool,
+    pub(super) has_title: bool,
+    /// The last turn has no end.
+    in_turn: bool,
+    /// The last event.
+    stamp: Option<Stamp>,
+}
+
+impl Store {
+    /// Keeps the sessions under a home folder, apart from those of other runtimes.
+    pub(super) fn new(home: PathBuf) -> Self {
+        Self { folder: home.join("dsh-wire").join("sessions") }
+    }
+
+    pub(super) fn create(&self, sink: Sink) -> Result<Log, Refusal> {
+        std::fs::create_dir_all(&self.folder).map_err(|error| cannot("store", sink.session(), &error))?;
+        match File::options().append(true).create_new(true).open(self.path(sink.session())) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Refusal::session_exists(sink.session())),
+            Err(error) => Err(cannot("store", sink.session(), &error)),
+            Ok(file) => {
+                lock(&file, sink.session())?;
+                Ok(Log { sink, file: Some(file), last: 0 })
+            }
+        }
+    }
+
+    pub(super) fn resume(&self, sink: Sink) -> Result<(Log, Past), Refusal> {
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::NotFound => Refusal::session_not_found(sink.session()),
+            _ => cannot("read", sink.session(), &error),
+        };
+        let mut file = File::options().read(true).append(true).open(self.path(sink.session())).map_err(failed)?;
+        lock(&file, sink.session())?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        let past = Past::read(&String::from_utf8_lossy(&bytes));
+        let mut log = Log { sink, file: Some(file), last: 0 };
+        if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+            // The end of a line that was cut off; it must not spoil the next one.
+            log.write("");
+        }
+        log.continue_from(&past);
+        Ok((log, past))
+    }
+
+    /// Letters and digits as they are, all else as `~` and two hex digits; a long name is cut and told apart by a hash.
+    fn path(&self, session: &JsonString) -> PathBuf {
+        let written = session.as_json_str().get();
+        let mut name = String::from("s");
+        for byte in written.bytes().skip(1).take(written.len() - 2) {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => name.push(byte.into()),
+                _ => name.push_str(&format!("~{byte:02x}")),
+            }
+        }
+        if name.len() > LONGEST_NAME {
+            // FNV-1a, which stays the same from version to version.
+            let hash = written
+                .bytes()
+                .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+            name.truncate(LONGEST_NAME);
+            name.push_str(&format!("~~{hash:016x}"));
+        }
+        self.folder.join(name + ".jsonl")
+    }
+}
+
+fn cannot(attempt: &str, session: &JsonString, error: &io::Error) -> Refusal {
+    Refusal::new(format!("cannot {attempt} session \"{session}\": {error}"))
+}
+
+fn lock(file: &File, session: &JsonString) -> Result<(), Refusal> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            Err(Refusal::new(format!("session \"{session}\" is already owned by an active write handle")))
+        }
+        Err(TryLockError::Error(error)) => Err(cannot("lock", session, &error)),
+    }
+}
+
+impl Log {
+    /// One that keeps nothing.
+    pub(super) fn forgotten(sink: Sink) -> Self {
+        Self { sink, file: None, last: 0 }
+    }
+
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Tells an event and keeps it; returns its number.
+    pub(super) fn event(&mut self, kind: &str, data: &Value) -> u64 {
+        self.tell(&NewEvent::new(kind, data))
+    }
+
+    /// The same for a message that the model sees.
+    pub(super) fn message(&mut self, kind: &str, data: &Value) -> u64 {
+        self.tell(&NewEvent::new(kind, data).append())
+    }
+
+    pub(super) fn tell(&mut self, event: &NewEvent<'_, Value>) -> u64 {
+        // The sink blocks when it is full, and what we tell has a JSON form.
+        if let Ok(stamp) = self.sink.session_event(event) {
+            self.keep(event, stamp);
+        }
+        self.last
+    }
+
+    fn keep(&mut self, event: &NewEvent<'_, Value>, stamp: Stamp) {
+        self.last = stamp.seq;
+        if self.file.is_some()
+            && let Ok(line) = serde_json::to_string(&event.stamped(stamp))
+        {
+            self.write(&line);
+        }
+    }
+
+    fn write(&mut self, line: &str) {
+        if let Some(file) = &mut self.file
+            && let Err(error) = file.write_all(format!("{line}\n").as_bytes())
+        {
+            eprintln!("dsh-wire: cannot store session \"{}\": {error}", self.sink.session());
+            self.file = None;
+        }
+    }
+
+    /// Ends in the log what the last process left open, and says where this one begins. None of it is sent.
+    fn continue_from(&mut self, past: &Past) {
+        let Some(mut stamp) = past.stamp else { return };
+        let interrupted = object! { "turn" => past.turn, "reason" => object! { "kind" => "interrupted" } };
+        for (kind, data) in [("turn/end", interrupted), ("session/end-seed", object! {})] {
+            if kind == "session/end-seed" || past.in_turn {
+                stamp.seq += 1;
+                self.keep(&NewEvent::new(kind, &data), stamp);
+            }
+        }
+        self.sink.number_from(stamp.seq + 1);
+    }
+}
+
+impl Past {
+    /// What a log says. Lines that a crash has cut are passed over.
+    fn read(log: &str) -> Self {
+        let mut past = Self::default();
+        for event in log.lines().filter_map(|line| Json::new(line).ok()) {
+            past.note(event);
+        }
+        past
+    }
+
+    fn note(&mut self, event: Json<'_>) {
+        let number = |json: Option<Json<'_>>| json.and_then(Json::as_u64);
+        let (Some(kind), Some(seq), Some(time), Some(data)) = (
+            event.member("type").and_then(Json::as_str),
+            number(event.member("seq")),
+            number(event.member("time")),
+            event.member("data"),
+        ) else {
+            return;
+        };
+        self.stamp = Some(Stamp { seq, time });
+        match &*kind.to_string_lossy() {
+            "turn/start" => (self.turn, self.in_turn) = (number(data.member("turn")).unwrap_or(self.turn + 1), true),
+            "turn/end" => self.in_turn = false,
+            "working-directory/change" => self.cwd = data.member("cwd").and_then(Json::as_str).map(|cwd| cwd.to_buf()),
+            "system/message" => self.has_system = true,
+            "request/header" => self.has_header = true,
+            "session/title" => self.has_title = true,
+            "user/message" => self.context = event::context_of(data).or_else(|| self.context.take()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! How a command fails: one line for people, details below it, and an exit code for scripts.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use dsh_wire::stdio::{self, ErrorKind};
+
+use crate::terminal::Visible;
+
+/// An exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exit(u8);
+
+impl Exit {
+    /// The runtime answered with an error, the turn ended in one, or something of our own went wrong.
+    pub(crate) const FAILED: Self = Self(1);
+    /// The command was not used rightly, or what it names cannot be read or started.
+    pub(crate) const USAGE: Self = Self(2);
+    /// The runtime is gone.
+    pub(crate) const GONE: Self = Self(3);
+    /// The time was up.
+    pub(crate) const TIMED_OUT: Self = Self(4);
+    /// The runtime broke the protocol.
+    pub(crate) const PROTOCOL: Self = Self(5);
+
+    /// A signal asked us to end; 130 for Ctrl-C.
+    pub(crate) fn signal(number: u8) -> Self {
+        Self(128 | number)
+    }
+}
+
+/// Why a command ends early.
+pub(crate) enum Failure {
+    /// Whoever reads our output has seen enough. Nothing is said and nothing is wrong.
+    OutputClosed,
+    /// To be told.
+    Failed(Exit, Box<dyn Error>),
+}
+
+impl Failure {
+    /// A misuse or an input that cannot be read.
+    pub(crate) fn usage(error: impl Into<Box<dyn Error>>) -> Self {
+        Self::Failed(Exit::USAGE, error.into())
+    }
+
+    /// What became of a write to stdout.
+    pub(crate) fn output(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::Failed(Exit::FAILED, format!("cannot write the output: {error}").into()),
+        }
+    }
+
+    /// Prints `error: …` and the details; returns the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        let Self::Failed(exit, error) = self else { return ExitCode::SUCCESS };
+        // Where stderr is closed there is nobody to tell.
+        let _ = write_report(&mut io::stderr().lock(), &*error);
+        ExitCode::from(exit.0)
+    }
+}
+
+/// By who is to blame.
+impl From<stdio::Error> for Failure {
+    fn from(error: stdio::Error) -> Self {
+        let exit = match error.kind() {
+            ErrorKind::Spawn(_) => Exit::USAGE,
+            ErrorKind::Closed(_) => Exit::GONE,
+            ErrorKind::TimedOut { .. } => Exit::TIMED_OUT,
+            ErrorKind::Protocol { .. } | ErrorKind::TooLong { .. } => Exit::PROTOCOL,
+            _ => Exit::FAILED,
+        };
+        Self::Failed(exit, error.into())
+    }
+}
+
+/// The turn of a run ended in an error of the model or the agent.
+#[derive(Debug, Default)]
+pub(crate) struct TurnFailed {
+    pub(crate) code: Option<String>,
+    pub(crate) message: Option<String>,
+    /// HTTP status.
+    pub(crate) status: Option<u64>,
+}
+
+impl fmt::Display for TurnFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the turn ended in an error")
+    }
+}
+
+impl Error for TurnFailed {}
+
+impl From<TurnFailed> for Failure {
+    fn from(failed: TurnFailed) -> Self {
+        Self::Failed(Exit::FAILED, failed.into())
+    }
+}
+
+fn write_report(out: &mut impl Write, error: &(dyn Error + 'static)) -> io::Result<()> {
+    let known = error.downcast_ref::<stdio::Error>();
+    let error: &(dyn Error + 'static) = match known.map(stdio::Error::kind) {
+        // It says all by itself.
+        Some(ErrorKind::Spawn(spawn)) => spawn,
+        _ => error,
+    };
+    writeln!(out, "error: {}", Visible(&error.to_string()))?;
+    if let Some(answer) = known.and_then(stdio::Error::rpc) {
+        write_detail(out, "code", answer.code)?;
+        write_detail(out, "message", Some(&answer.message))?;
+        return write_detail(out, "data", answer.data.as_ref().map(|data| data.as_json().get()));
+    }
+    if let Some(turn) = error.downcast_ref::<TurnFailed>() {
+        write_detail(out, "code", turn.code.as_ref())?;
+        write_detail(out, "message", turn.message.as_ref())?;
+        return write_detail(out, "status", turn.status);
+    }
+    let mut source = error.source();
+    while let Some(cause) = source {
+        write_detail(out, "cause", Some(cause))?;
+        source = cause.source();
+    }
+    if let Some(ErrorKind::Protocol { came, .. }) = known.map(stdio::Error::kind) {
+        write_detail(out, "came", Some(came.as_json()))?;
+    }
+    if let Some(tail) = known.and_then(stdio::Error::stderr) {
+        writeln!(out, "  stderr of the runtime:")?;
+        tail.text().lines().try_for_each(|line| writeln!(out, "    {}", Visible(line)))?;
+    }
+    Ok(())
+}
+
+fn write_detail(out: &mut impl Write, name: &str, value: Option<impl fmt::Display>) -> io::Result<()> {
+    match value {
+        Some(value) => writeln!(out, "  {name}: {}", Visible(&value.to_string())),
+        None => Ok(()),
+    }
+}

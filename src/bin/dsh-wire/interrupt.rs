@@ -1,0 +1,47 @@
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, the next for a fast one.
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use dsh_wire::peer::AbortToken;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// The two tokens that signals set, one after the other.
+pub(crate) struct Interrupts {
+    /// Set by the first signal: what is being waited for is given up.
+    pub(crate) stop: AbortToken,
+    /// Set by the next one: the teardown is cut short.
+    pub(crate) hurry: AbortToken,
+    /// The signal that came last, or 0.
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupts {
+    /// From now on the two signals do not end the process.
+    pub(crate) fn catch() -> io::Result<Self> {
+        let (stop, hurry) = (AbortToken::new("interrupted"), AbortToken::new("interrupted again"));
+        let signal = Arc::new(AtomicUsize::new(0));
+        let (mut caught, raised) = UnixStream::pair()?;
+        for (number, value) in [(SIGINT, 2), (SIGTERM, 15)] {
+            signal_hook::flag::register_usize(number, Arc::clone(&signal), value)?;
+            signal_hook::low_level::pipe::register(number, raised.try_clone()?)?;
+        }
+        let tokens = [stop.clone(), hurry.clone()];
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            while matches!(caught.read(&mut [0]), Ok(1)) {
+                if let Some(token) = tokens.iter().find(|token| !token.is_aborted()) {
+                    token.abort();
+                }
+            }
+        })?;
+        Ok(Self { stop, hurry, signal })
+    }
+
+    /// The signal that came, if one did.
+    pub(crate) fn signal(&self) -> Option<u8> {
+        u8::try_from(self.signal.load(Ordering::Acquire)).ok().filter(|number| *number > 0)
+    }
+}

@@ -1,0 +1,205 @@
+//! `dsh-wire run`: one prompt, to the end of what it sets off.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use dsh_wire::json::{JsonStr, JsonString};
+use dsh_wire::peer::AbortToken;
+use dsh_wire::stdio::{Input, RunOptions, RunResult};
+use dsh_wire::wire::{
+    ContentBlock, Empty, EventData, FinishStatus, Method, Notification, NotificationBody, Resume, SessionParams,
+    TurnEnd, TurnEndReason,
+};
+
+use crate::failure::{Failure, TurnFailed};
+use crate::runtime::{Route, Runtime, RuntimeArgs};
+use crate::status::StatusLine;
+use crate::terminal::Styles;
+use crate::view::{self, View};
+use crate::{image, text_argument};
+
+/// Run one prompt on one session, to the end
+///
+/// A terminal sees the answer and the tool calls as they come; a pipe gets the final text.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  dsh-wire run \"hello\"
+  dsh-wire run --image photo.png \"What is this?\" -- dsh --profile sdk
+  git diff | dsh-wire run --json - -- dsh --profile sdk | jq .method")]
+pub(crate) struct Args {
+    /// What to ask; `-` reads it from stdin
+    prompt: String,
+
+    /// Print one JSON object for each notification, then one with the result
+    #[arg(long)]
+    json: bool,
+
+    /// The session; a new one gets an id of random bits
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// Restore the session first, from what an earlier runtime has stored
+    #[arg(long, requires = "session")]
+    resume: bool,
+
+    /// Show an image with the prompt; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
+
+    #[command(flatten)]
+    route: Route,
+
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let text = text_argument(&args.prompt)?;
+    let mut blocks = vec![ContentBlock::text(&*text)];
+    for path in &args.image {
+        blocks.push(image::read(path)?);
+    }
+    let to_terminal = io::stdout().is_terminal();
+    // What reads our lines may write to the same terminal.
+    let mut runtime = Runtime::start(&args.runtime, args.json && !to_terminal)?;
+    let show = match (args.json, to_terminal) {
+        (true, _) => Show::Json,
+        (false, true) => Show::View(View::new(io::stdout(), Styles::of(&io::stdout()))),
+        (false, false) => Show::FinalText,
+    };
+    let outcome = converse(args, blocks, &mut runtime, show);
+    runtime.close();
+    outcome
+}
+
+fn converse(args: &Args, blocks: Vec<ContentBlock>, runtime: &mut Runtime, show: Show) -> Result<(), Failure> {
+    runtime.initialize(&args.route)?;
+    if let Some(id) = args.session.as_deref().filter(|_| args.resume) {
+        let _: Empty = runtime.call(Resume::NAME, &SessionParams::new(id))?;
+    }
+    runtime.status.set("waiting for the model");
+    let mut options = RunOptions::new().collect(false).token(&runtime.interrupts.stop);
+    if let Some(left) = runtime.time_left() {
+        options = options.timeout(left);
+    }
+    let mut session = match &args.session {
+        Some(id) => runtime.harness.session(&**id),
+        None => runtime.harness.start_session(),
+    };
+    let id = session.id().clone();
+    let mut follower = Follower {
+        session: id.as_json_str(),
+        show,
+        status: &runtime.status,
+        stop: &runtime.interrupts.stop,
+        broken: None,
+        failed: None,
+    };
+    let result = session.run(Input::from(blocks), options.on_notification(|n| follower.follow(n)));
+    let failed = follower.finish(result.as_ref().ok()).map_err(Failure::output)?;
+    let reason = result.map_err(|error| runtime.failure(error))?.finish_reason;
+    match (failed, reason.as_deref()) {
+        (Some(failed), _) => return Err(failed.into()),
+        (None, Some("error")) => return Err(TurnFailed::default().into()),
+        (None, Some("completed") | None) => {}
+        (None, Some("max-tokens")) => runtime.note(format_args!("the answer was cut at the limit of tokens")),
+        (None, Some(other)) => runtime.note(format_args!("the turn did not complete: {other}")),
+    }
+    Ok(())
+}
+
+/// How a run is shown.
+enum Show {
+    Json,
+    View(View<io::Stdout>),
+    FinalText,
+}
+
+/// Looks at each notification as it comes.
+struct Follower<'a> {
+    session: JsonStr<'a>,
+    show: Show,
+    status: &'a StatusLine,
+    /// Set where it is no use to go on.
+    stop: &'a AbortToken,
+    /// Why nothing more can be written.
+    broken: Option<io::Error>,
+    /// The last turn ended like this.
+    failed: Option<TurnFailed>,
+}
+
+impl Follower<'_> {
+    fn follow(&mut self, notification: &Notification<'_>) {
+        if notification.session_id() == Some(self.session) {
+            self.learn(notification);
+        }
+        let (show, session) = (&mut self.show, self.session);
+        let written = self.status.out_of_the_way(|| match show {
+            Show::Json => write_notification(notification).map(|()| true),
+            Show::View(view) => view.show(session, notification),
+            Show::FinalText => Ok(true),
+        });
+        if let Err(error) = written {
+            self.broken.get_or_insert(error);
+            self.stop.abort();
+        }
+    }
+
+    fn learn(&mut self, notification: &Notification<'_>) {
+        match &notification.body {
+            NotificationBody::SessionFinished(finished) if finished.status == FinishStatus::Error => {
+                let message = finished.reason.map(|reason| reason.to_string());
+                self.failed = Some(TurnFailed { message, ..TurnFailed::default() });
+            }
+            NotificationBody::SessionEvent(params) => match params.event.decode_data() {
+                Ok(EventData::TurnStart(_)) => self.failed = None,
+                Ok(EventData::TurnEnd(TurnEnd { reason: TurnEndReason::Error { error }, .. })) => {
+                    self.failed = Some(TurnFailed {
+                        code: Some(error.code.to_string()),
+                        message: Some(error.message.to_string()),
+                        status: error.status,
+                    });
+                }
+                Ok(data) => view::activity(&data).into_iter().for_each(|text| self.status.set(&text)),
+                Err(_) => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Shows what is left to show; tells how the last turn failed, if it did.
+    fn finish(mut self, result: Option<&RunResult>) -> io::Result<Option<TurnFailed>> {
+        self.broken.map_or(Ok(()), Err)?;
+        let failed = self.failed;
+        self.status.out_of_the_way(|| {
+            match (&mut self.show, result) {
+                (Show::View(view), _) => view.end()?,
+                (Show::Json, Some(result)) => write_result(result)?,
+                (Show::FinalText, Some(result)) if failed.is_none() || !result.final_response.is_empty() => {
+                    writeln!(io::stdout(), "{}", result.final_response)?;
+                }
+                (Show::Json | Show::FinalText, _) => {}
+            }
+            Ok(true)
+        })?;
+        Ok(failed)
+    }
+}
+
+fn write_notification(notification: &Notification<'_>) -> io::Result<()> {
+    let (method, params) = (notification.method.to_buf(), notification.params);
+    let method = method.as_json_str();
+    writeln!(io::stdout(), r#"{{"kind":"notification","method":{},"params":{params}}}"#, method.get())
+}
+
+fn write_result(result: &RunResult) -> io::Result<()> {
+    let text = |text: &str| JsonString::from(text).as_json_str().get().to_owned();
+    let response = text(&result.final_response);
+    let reason = result.finish_reason.as_deref().map_or_else(|| "null".into(), text);
+    let session = result.session_id.as_json_str().get();
+    writeln!(
+        io::stdout(),
+        r#"{{"kind":"result","sessionId":{session},"finalResponse":{response},"finishReason":{reason}}}"#
+    )
+}

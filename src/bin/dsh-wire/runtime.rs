@@ -1,0 +1,256 @@
+//! The runtime that a command speaks to: what is started, how long it may take, and how it is ended.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use dsh_wire::stdio::{CallOptions, DeepSeekHarness, Environment, Error, ErrorKind, HarnessClient, Launch, Stderr};
+use dsh_wire::wire::{Decode, Initialize, InitializeParams, InitializeResult, Method};
+use serde::Serialize;
+
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::status::StatusLine;
+use crate::terminal::Visible;
+
+/// Which runtime, and on what terms.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Runtime")]
+pub(crate) struct RuntimeArgs {
+    /// Give up after this time, the end of the runtime not counted
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    timeout: Option<Duration>,
+
+    /// Where the runtime's stderr goes: to ours, or kept for the report of a failure
+    #[arg(long, value_enum, default_value_t = StderrTo::Tail)]
+    stderr: StderrTo,
+
+    /// Give the runtime an empty environment, but for --env and --pass-env
+    #[arg(long)]
+    env_clean: bool,
+
+    /// Set a variable for the runtime
+    #[arg(long, value_name = "KEY=VALUE", value_parser = clap::value_parser!(OsString))]
+    env: Vec<OsString>,
+
+    /// Pass on a variable of ours, where the environment is empty
+    #[arg(long, value_name = "KEY", requires = "env_clean")]
+    pass_env: Vec<OsString>,
+
+    /// Tell on stderr what is started, how it ends, and what came
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// The program to start and its arguments; the embedded runtime if left out
+    #[arg(last = true, value_name = "RUNTIME")]
+    runtime: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StderrTo {
+    Inherit,
+    Tail,
+}
+
+/// Where sessions work and which model answers.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct Route {
+    /// The directory that sessions work in; the current one if left out
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// The model's provider
+    #[arg(long, value_name = "NAME", default_value = "deepseek-official")]
+    provider: String,
+
+    /// The model
+    #[arg(long, value_name = "NAME", default_value = "deepseek-v4-flash")]
+    model: String,
+
+    /// How many tokens one model call may write
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_SAFE_INTEGER))]
+    max_tokens: Option<u64>,
+
+    /// How hard the model thinks: low, high, max
+    #[arg(long, value_name = "EFFORT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    reasoning_effort: Option<String>,
+}
+
+/// The largest integer that JavaScript's numbers hold with all below it.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+impl Route {
+    fn params(&self) -> Result<InitializeParams, Failure> {
+        let cwd = std::path::absolute(self.cwd.as_deref().unwrap_or(".".as_ref()))
+            .map_err(|error| Failure::usage(format!("cannot tell the directory to work in: {error}")))?;
+        let cwd = cwd.to_str().ok_or_else(|| {
+            Failure::usage(format!("the directory {cwd:?} is not UTF-8, and the protocol has no other names"))
+        })?;
+        let mut params = InitializeParams::new(cwd, &*self.provider, &*self.model);
+        params.reasoning_effort = self.reasoning_effort.as_deref().map(Into::into);
+        params.max_tokens = self.max_tokens;
+        Ok(params)
+    }
+}
+
+impl RuntimeArgs {
+    /// The runtime, as it was asked for.
+    fn named(&self) -> String {
+        match self.runtime.join(" ".as_ref()) {
+            command if command.is_empty() => "the embedded runtime".into(),
+            command => command.to_string_lossy().into_owned(),
+        }
+    }
+
+    fn launch(&self) -> Result<Launch, Failure> {
+        let mut launch = match self.runtime.split_first() {
+            Some((program, args)) => Launch::new(program).args(args),
+            None => {
+                let this = std::env::current_exe()
+                    .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
+                Launch::new(this).arg("serve")
+            }
+        };
+        if self.env_clean {
+            launch = launch.environment(Environment::Only(self.pass_env.clone()));
+        }
+        for pair in &self.env {
+            let (key, value) = key_and_value(pair).ok_or_else(|| {
+                Failure::usage(format!(
+                    "--env takes KEY=VALUE, and {:?} is none",
+                    Visible(&pair.to_string_lossy()).to_string()
+                ))
+            })?;
+            launch = launch.env(key, value);
+        }
+        Ok(launch.stderr(match self.stderr {
+            StderrTo::Inherit => Stderr::Inherit,
+            StderrTo::Tail => Stderr::Tail,
+        }))
+    }
+}
+
+fn key_and_value(pair: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let bytes = pair.as_bytes();
+    let equals = bytes.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
+    Some((OsStr::from_bytes(bytes.get(..equals)?), OsStr::from_bytes(bytes.get(equals + 1..)?)))
+}
+
+/// A runtime that has been started.
+pub(crate) struct Runtime {
+    pub(crate) harness: DeepSeekHarness,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) status: StatusLine,
+    deadline: Option<Instant>,
+    verbose: bool,
+}
+
+impl Runtime {
+    /// Starts it. From now on Ctrl-C is ours to handle. With `quiet`, there is no status line.
+    pub(crate) fn start(args: &RuntimeArgs, quiet: bool) -> Result<Self, Failure> {
+        let launch = args.launch()?;
+        // A time that cannot be counted to is none.
+        let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let interrupts = Interrupts::catch()
+            .map_err(|error| Failure::Failed(Exit::FAILED, format!("cannot listen for signals: {error}").into()))?;
+        let client = HarnessClient::spawn(&launch)?;
+        // Where others write to the terminal at any time, a line of ours would be in their way.
+        let alone = !quiet && !args.verbose && args.stderr != StderrTo::Inherit;
+        let runtime = Self {
+            status: StatusLine::new("starting the runtime", alone),
+            harness: DeepSeekHarness::with_client(client),
+            interrupts,
+            deadline,
+            verbose: args.verbose,
+        };
+        runtime.tell(format_args!("started {}", args.named()));
+        Ok(runtime)
+    }
+
+    /// What is left of the time, in whole milliseconds.
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        let left = self.deadline?.saturating_duration_since(Instant::now());
+        Some(Duration::from_millis(left.as_millis().try_into().unwrap_or(u64::MAX)))
+    }
+
+    /// For a call that ends with the time, or with Ctrl-C.
+    fn call_options(&self) -> CallOptions {
+        let options = CallOptions::default().token(&self.interrupts.stop);
+        match self.time_left() {
+            Some(left) => options.timeout(left),
+            None => options,
+        }
+    }
+
+    /// Any call.
+    pub(crate) fn call<R: for<'a> Decode<'a>>(
+        &mut self,
+        method: &str,
+        params: &(impl Serialize + ?Sized),
+    ) -> Result<R, Failure> {
+        let options = self.call_options();
+        self.harness.client().call_with(method, params, &options).map_err(|error| self.failure(error))
+    }
+
+    /// The handshake.
+    pub(crate) fn initialize(&mut self, route: &Route) -> Result<(), Failure> {
+        let started = Instant::now();
+        let ready: InitializeResult = self.call(Initialize::NAME, &route.params()?)?;
+        let info = ready.server_info.unwrap_or_default();
+        let [name, version] =
+            [info.name, info.version].map(|text| text.map(|text| text.to_string()).unwrap_or_default());
+        self.tell(format_args!("{name} {version} is ready after {:.1?}", started.elapsed()));
+        Ok(())
+    }
+
+    /// Why something failed. An interruption counts by its signal.
+    pub(crate) fn failure(&self, error: Error) -> Failure {
+        match (error.kind(), self.interrupts.signal()) {
+            (ErrorKind::Aborted(_), Some(signal)) => Failure::Failed(Exit::signal(signal), error.into()),
+            _ => error.into(),
+        }
+    }
+
+    /// Ends it in order; a signal from now on ends it faster.
+    pub(crate) fn close(mut self) {
+        self.interrupts.stop.abort();
+        self.status.set("ending the runtime");
+        let report = self.harness.client().close_with(&self.interrupts.hurry);
+        for rung in &report.rungs {
+            self.tell(format_args!("{rung}"));
+        }
+        if let Some(exit) = report.exit {
+            self.tell(format_args!("the runtime {exit}"));
+        }
+        let came = self.harness.client().counters();
+        self.tell(format_args!("{} notifications and {} responses came", came.notifications, came.responses));
+        let dropped = came.dropped_no_frame + came.dropped_too_long + came.dropped_unterminated;
+        if dropped > 0 {
+            self.note(format_args!("{dropped} lines of the runtime's output were no frames and were dropped"));
+        }
+    }
+
+    /// For those who want to know.
+    fn tell(&self, what: fmt::Arguments<'_>) {
+        if self.verbose {
+            self.note(what);
+        }
+    }
+
+    /// A word on stderr that is no error.
+    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+        let what = what.to_string();
+        // Where stderr is closed there is nobody to tell.
+        let _ = self.status.out_of_the_way(|| writeln!(io::stderr(), "note: {}", Visible(&what)).map(|()| true));
+    }
+}

@@ -1,0 +1,81 @@
+//! What a client tells its user, and what it counts.
+
+use super::SessionTree;
+use crate::frame::{Id, Outcome};
+use crate::json::{JsonBuf, JsonStr, JsonString};
+use crate::peer::{CallId, Dropped, Reply};
+use crate::wire::Notification;
+
+/// One thing that came, lent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A notification; it has been put into the queues of its subscriptions.
+    Notification {
+        /// It. If its params are not as its method's must be, the body is [`NotificationBody::Unknown`](crate::wire::NotificationBody::Unknown).
+        notification: Notification<'a>,
+        /// All lineage known so far, that of this notification included.
+        tree: &'a SessionTree,
+    },
+    /// A call has ended; [`Client::take`](super::Client::take) gives its end.
+    Ended(CallId),
+    /// A request of the runtime waits in [`Client::next_request`](super::Client::next_request).
+    Request,
+    /// A request of the runtime was refused, since nobody takes them.
+    Refused {
+        /// What it wanted.
+        method: JsonStr<'a>,
+    },
+    /// A response that no call waits for; mostly the late answer to a call that was given up.
+    Unmatched {
+        /// Its id.
+        id: Id<'a>,
+        /// What it says.
+        outcome: Outcome<'a>,
+    },
+    /// A line that is no frame.
+    Dropped(Dropped<'a>),
+}
+
+/// A request of the runtime, to be answered with [`Client::answer`](super::Client::answer) or [`Client::refuse`](super::Client::refuse) at any later time.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RuntimeRequest {
+    /// What it wants.
+    pub method: JsonString,
+    /// An object.
+    pub params: JsonBuf,
+    /// The right to answer.
+    pub reply: Reply,
+}
+
+/// What has come so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Notifications.
+    pub notifications: u64,
+    /// Of those, the ones whose params were not as their method's must be.
+    pub malformed: u64,
+    /// Responses to our calls.
+    pub responses: u64,
+    /// Responses that no call waited for.
+    pub unmatched: u64,
+    /// Requests of the runtime.
+    pub requests: u64,
+    /// Of those, the ones that were refused because nobody takes them.
+    pub refused: u64,
+    /// Lines dropped because they are no JSON, or not that of a frame.
+    pub dropped_no_frame: u64,
+    /// Lines dropped because they were too long.
+    pub dropped_too_long: u64,
+    /// 1 if the stream ended in the middle of a line.
+    pub dropped_unterminated: u64,
+    /// Calls that ended without a response.
+    pub calls_failed: u64,
+}
+
+impl RuntimeRequest {
+    pub(super) fn size(&self) -> usize {
+        self.method.as_json_str().get().len() + self.params.as_json().get().len()
+    }
+}

@@ -1,0 +1,331 @@
+//! [`Connection`]: a client machine, the pump that feeds it, and the process at the other end.
+
+use std::borrow::ToOwned;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+use rustix::process::Signal;
+
+use super::child::{Child, Exit};
+use super::error::{Cause, Closed, Error, ErrorKind};
+use super::pump::{Moved, Pump};
+use super::tail::Tail;
+use crate::client::{Call, Client, Event, Graces, Limits, Rung, RungReport, SessionTree, Step, Teardown};
+use crate::peer::{AbortToken, CallId};
+use crate::wire::{Empty, Notification, Shutdown};
+
+/// After an exit, the output counts as ended when nothing came for this long.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// After an exit, or the end of our output, the input is ended after this long, whatever comes.
+const LAST_WORDS: Duration = Duration::from_millis(700);
+
+/// How long the exit that goes with the end of the output is waited for, so that an error can name it.
+const EXIT_WITH_OUTPUT: Duration = Duration::from_millis(250);
+
+/// How often tokens are looked at, since setting one wakes nobody.
+pub(super) const TOKENS: Duration = Duration::from_millis(20);
+
+/// What a rung of the ladder gets, where there is no patience left for it.
+const HURRIED: Duration = Duration::from_millis(100);
+
+/// A lossless queue that holds more than this holds up the runtime, while nothing else needs its output.
+const HOLD_UP: usize = 1 << 20;
+
+/// Sees every notification as it comes.
+pub(super) type Observer<'o> = &'o mut dyn FnMut(&Notification<'_>, &SessionTree);
+
+/// Everything behind a blocking client, driven by [`turn`](Self::turn).
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) client: Client,
+    pump: Pump,
+    child: Option<Child>,
+    origin: Instant,
+    max_backlog: usize,
+    /// Since when the runtime cannot answer any more, although its output is open: it has exited, or does not read.
+    doomed_since: Option<Instant>,
+    /// When something last came.
+    last_input: Instant,
+    /// Calls that have ended since their handles were last looked at.
+    pub(super) ended_calls: Vec<CallId>,
+    /// Why the connection has ended, once somebody has asked.
+    closed: Option<Arc<Closed>>,
+    report: Option<CloseReport>,
+}
+
+/// What [`close`](super::HarnessClient::close) did.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CloseReport {
+    /// Each rung of the ladder that was needed, with how long it took.
+    pub rungs: Vec<RungReport>,
+    /// How long it all took.
+    pub took: Duration,
+    /// How the process ended; `None` where there is no process, or it outlived SIGKILL.
+    pub exit: Option<Exit>,
+    /// What it last wrote to stderr.
+    pub stderr: Tail,
+}
+
+impl Connection {
+    pub(super) fn new(client: Client, pump: Pump, mut child: Option<Child>, max_backlog: usize) -> io::Result<Self> {
+        if let Some(child) = &mut child {
+            child.register(pump.registry())?;
+        }
+        let origin = Instant::now();
+        Ok(Self {
+            client,
+            pump,
+            child,
+            origin,
+            max_backlog,
+            doomed_since: None,
+            last_input: origin,
+            ended_calls: Vec::new(),
+            closed: None,
+            report: None,
+        })
+    }
+
+    pub(super) fn pump(&self) -> &Pump {
+        &self.pump
+    }
+
+    pub(super) fn pump_mut(&mut self) -> &mut Pump {
+        &mut self.pump
+    }
+
+    pub(super) fn child(&self) -> Option<&Child> {
+        self.child.as_ref()
+    }
+
+    /// The time as the client machine counts it.
+    pub(super) fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    /// Whether the end of the input has been reached; what came before it may still be in queues.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.pump.input_open() || self.closed.is_some()
+    }
+
+    /// Gives up what is due by deadline or token.
+    pub(super) fn expire(&mut self) {
+        let (deadlines, tokens) = (self.client.next_deadline().is_some(), self.client.has_tokens());
+        if deadlines {
+            self.client.expire(self.now());
+        }
+        if tokens {
+            self.client.poll_aborts();
+        }
+        if deadlines || tokens {
+            // Every turn takes out all that came, so only these ends are left.
+            self.drain(&mut |_, _| {});
+        }
+    }
+
+    /// Moves bytes and handles all that came. If nothing can be moved, waits for something to happen, no longer than
+    /// until `until`. With `wanted`, input is read although a lossless queue holds much already.
+    pub(super) fn turn(
+        &mut self,
+        until: Option<Duration>,
+        wanted: bool,
+        observe: Observer<'_>,
+    ) -> Result<Moved, Error> {
+        let wanted = wanted || self.client.pending() > 0 || !self.client.outgoing().is_empty();
+        let reading = wanted || self.client.backlog_over(HOLD_UP).is_none();
+        self.pump.set_reading(reading);
+        let wait = self.longest_wait(until, reading);
+        let moved = match self.pump.turn(self.client.peer_mut(), wait) {
+            Ok(moved) => moved,
+            Err(error) => return Err(Error::new("wait for the runtime", ErrorKind::System(error))),
+        };
+        if moved.read > 0 || moved.written > 0 {
+            self.last_input = Instant::now();
+        }
+        self.drain(observe);
+        self.look_at_child();
+        self.end_if_doomed(reading, observe);
+        if let Some((name, held)) = self.client.backlog_over(self.max_backlog) {
+            let cause = Cause::Backlog { name: name.to_owned(), held };
+            self.fail(cause);
+            self.drain(observe);
+        }
+        Ok(moved)
+    }
+
+    fn longest_wait(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
+        let doomed = self.doomed_since.filter(|_| reading).map(|since| self.end_of_doom(since));
+        let doomed = doomed.map(|end| end.saturating_duration_since(self.origin));
+        let until = [until, self.client.next_deadline(), doomed].into_iter().flatten().min();
+        let until = until.map(|until| until.saturating_sub(self.now()));
+        let tokens = self.client.has_tokens().then_some(TOKENS);
+        let child = self.child.as_ref().and_then(Child::longest_wait);
+        [until, tokens, child].into_iter().flatten().min()
+    }
+
+    /// Takes out everything that came.
+    fn drain(&mut self, observe: Observer<'_>) {
+        while let Some(event) = self.client.next_event() {
+            match event {
+                Event::Notification { notification, tree } => observe(&notification, tree),
+                Event::Ended(call) => self.ended_calls.push(call),
+                _ => {}
+            }
+        }
+    }
+
+    fn look_at_child(&mut self) {
+        if let Some(child) = &mut self.child {
+            self.pump.events().for_each(|event| child.note(event));
+            child.read_stderr();
+            if child.longest_wait().is_some() {
+                child.look();
+            }
+        }
+        let exited = self.child.as_ref().is_some_and(|child| child.exit().is_some());
+        // A runtime that has closed its input may have said why before; it gets as long as one that has exited.
+        let deaf = self.pump.output_error().is_some();
+        if (exited || deaf) && self.doomed_since.is_none() {
+            self.doomed_since = Some(Instant::now());
+        }
+    }
+
+    /// When the input of a doomed connection is ended.
+    fn end_of_doom(&self, since: Instant) -> Instant {
+        (self.last_input.max(since) + QUIET).min(since + LAST_WORDS)
+    }
+
+    fn end_if_doomed(&mut self, reading: bool, observe: Observer<'_>) {
+        let Some(since) = self.doomed_since.filter(|_| reading && self.pump.input_open()) else { return };
+        if Instant::now() >= self.end_of_doom(since) {
+            self.pump.close_input(self.client.peer_mut());
+            self.drain(observe);
+        }
+    }
+
+    /// Ends the connection by our own decision.
+    fn fail(&mut self, cause: Cause) {
+        self.pump.close_input(self.client.peer_mut());
+        self.pump.close_output(self.client.peer_mut());
+        if self.closed.is_none() {
+            let exit = self.child.as_mut().and_then(Child::look);
+            let stderr = self.child.as_ref().map(|child| child.tail().clone()).unwrap_or_default();
+            self.closed = Some(Arc::new(Closed { cause, exit, stderr }));
+        }
+    }
+
+    /// Why the connection has ended. Waits a moment for what goes with that: the exit, the last of stderr.
+    pub(super) fn closed(&mut self) -> Arc<Closed> {
+        if let Some(closed) = &self.closed {
+            return Arc::clone(closed);
+        }
+        let mut exit = None;
+        let mut stderr = Tail::default();
+        if let Some(child) = &mut self.child {
+            exit = child.wait(EXIT_WITH_OUTPUT);
+            child.finish_stderr(QUIET);
+            stderr = child.tail().clone();
+        }
+        let broken = [self.pump.input_error(), self.pump.output_error()].into_iter().flatten().next();
+        let cause = match broken {
+            Some(error) => Cause::Broken(io::Error::new(error.kind(), std::string::ToString::to_string(error))),
+            None if self.doomed_since.is_some() => Cause::Exited,
+            None => Cause::OutputEnded,
+        };
+        let closed = Arc::new(Closed { cause, exit, stderr });
+        if self.has_ended() {
+            self.closed = Some(Arc::clone(&closed));
+        }
+        closed
+    }
+
+    /// Walks the ladder to its end, fast once the token is set, or says again how that went.
+    pub(super) fn close(&mut self, graces: Graces, hurry: Option<&AbortToken>) -> CloseReport {
+        if let Some(report) = &self.report {
+            return report.clone();
+        }
+        self.client.unsubscribe_all();
+        let start = self.now();
+        let mut teardown = Teardown::new(graces);
+        let mut shutdown: Option<Call<Empty>> = None;
+        loop {
+            self.expire();
+            if let Some(end) = shutdown.as_ref().and_then(|call| self.client.take(call)) {
+                teardown.shutdown_settled(end.is_ok());
+                shutdown = None;
+            }
+            if self.is_gone() {
+                teardown.exited();
+            }
+            let hurried = hurry.is_some_and(AbortToken::is_aborted);
+            if hurried {
+                teardown.hurry(HURRIED);
+            }
+            match teardown.step(self.now()) {
+                Step::Do(Rung::RequestShutdown) => {
+                    shutdown = self.client.call::<Shutdown>(&Empty, &Limits::default()).ok();
+                    if shutdown.is_none() {
+                        teardown.shutdown_settled(false);
+                    }
+                }
+                Step::Do(Rung::CloseStdin) => self.pump.close_output(self.client.peer_mut()),
+                Step::Do(Rung::Terminate) => self.signal(Signal::TERM),
+                Step::Do(Rung::Kill) => self.signal(Signal::KILL),
+                Step::WaitUntil(until) => {
+                    let look = hurry.filter(|_| !hurried).map_or(until, |_| self.now() + TOKENS);
+                    let until = until.min(look);
+                    if self.turn(Some(until), true, &mut |_, _| {}).is_err() {
+                        // Without a poll the exit can still be waited for.
+                        let left = until.saturating_sub(self.now());
+                        self.child.as_mut().map(|child| child.wait(left));
+                    }
+                }
+                Step::Finished => break,
+            }
+        }
+        self.fail(Cause::ClosedHere);
+        let mut report = CloseReport {
+            rungs: teardown.report().to_vec(),
+            took: Duration::ZERO,
+            exit: None,
+            stderr: Tail::default(),
+        };
+        if let Some(mut child) = self.child.take() {
+            child.reap(graces.kill);
+            child.finish_stderr(QUIET);
+            report.exit = child.exit();
+            report.stderr = child.tail().clone();
+        }
+        self.drain(&mut |_, _| {});
+        report.took = self.now().saturating_sub(start);
+        self.report = Some(report.clone());
+        report
+    }
+
+    /// Whether there is nobody left to be ended.
+    fn is_gone(&self) -> bool {
+        match &self.child {
+            Some(child) => child.exit().is_some(),
+            None => !self.pump.input_open(),
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        match &self.child {
+            Some(child) => child.signal(signal),
+            // Without a process all that can be done is to hang up.
+            None => self.pump.close_input(self.client.peer_mut()),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // The child's own drop gives it a moment to see this.
+        self.pump.close_output(self.client.peer_mut());
+    }
+}

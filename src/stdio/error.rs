@@ -1,0 +1,249 @@
+//! What can go wrong for a caller, by kind.
+
+use std::borrow::Cow;
+use std::boxed::Box;
+use std::fmt;
+use std::io;
+use std::string::String;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::child::Exit;
+use super::launch::SpawnError;
+use super::tail::Tail;
+use crate::client::Failure;
+use crate::frame::{EncodeError, RpcError};
+use crate::json::{JsonBuf, JsonString};
+use crate::peer::{AbortReason, LostReason};
+use crate::wire::DecodeError;
+
+/// Why something was not done: what was attempted, on which session, and a kind to match on.
+///
+/// Its text is one line. The details of an answer with an error are its `source`; what the runtime last wrote to
+/// stderr is [`stderr`](Self::stderr).
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    attempted: Cow<'static, str>,
+    session: Option<JsonString>,
+    kind: ErrorKind,
+}
+
+/// The kinds of [`Error`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The runtime answered with an error.
+    Rpc(RpcError),
+    /// The time was up.
+    TimedOut {
+        /// How long it was.
+        after: Option<Duration>,
+    },
+    /// The token was set.
+    Aborted(AbortReason),
+    /// The connection has ended.
+    Closed(Arc<Closed>),
+    /// The runtime could not be started.
+    Spawn(SpawnError),
+    /// The runtime sent what the protocol does not allow there.
+    Protocol {
+        /// What was expected, and where.
+        expected: DecodeError,
+        /// What came.
+        came: JsonBuf,
+    },
+    /// The answer is longer than the limit on a line.
+    TooLong {
+        /// That limit, in bytes.
+        limit: usize,
+    },
+    /// Our own params have no JSON form.
+    Encode(EncodeError),
+    /// The predicate of the subscription has panicked, and it gets nothing more.
+    PredicatePanicked,
+    /// The system refused a poll, a descriptor or the like.
+    System(io::Error),
+}
+
+/// How a connection ended.
+#[derive(Debug)]
+pub struct Closed {
+    /// What ended it.
+    pub cause: Cause,
+    /// How the process ended, where there is one and it has.
+    pub exit: Option<Exit>,
+    /// What it last wrote to stderr.
+    pub stderr: Tail,
+}
+
+/// What ended a connection.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The runtime ended its output.
+    OutputEnded,
+    /// The runtime does not read its input any more, or its output cannot be read.
+    Broken(io::Error),
+    /// The runtime has exited, and something that it started holds its output open.
+    Exited,
+    /// A queue from which nothing may be dropped was not taken from, while a call waited.
+    Backlog {
+        /// The name of the subscription.
+        name: String,
+        /// Bytes that were in the queue.
+        held: usize,
+    },
+    /// We have closed it.
+    ClosedHere,
+}
+
+impl Error {
+    pub(super) fn new(attempted: impl Into<Cow<'static, str>>, kind: ErrorKind) -> Self {
+        Self(Box::new(Inner { attempted: attempted.into(), session: None, kind }))
+    }
+
+    /// Says on which session it was.
+    pub(super) fn on(mut self, session: impl Into<JsonString>) -> Self {
+        self.0.session = Some(session.into());
+        self
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The kind, by value.
+    #[must_use]
+    pub fn into_kind(self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The session that it was about, if it was about one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&JsonString> {
+        self.0.session.as_ref()
+    }
+
+    /// What the runtime answered, where that is the error.
+    #[must_use]
+    pub fn rpc(&self) -> Option<&RpcError> {
+        match &self.0.kind {
+            ErrorKind::Rpc(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// How the connection ended, where that is the error.
+    #[must_use]
+    pub fn closed(&self) -> Option<&Closed> {
+        match &self.0.kind {
+            ErrorKind::Closed(closed) => Some(closed),
+            _ => None,
+        }
+    }
+
+    /// How the process ended, where that is known.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.closed()?.exit
+    }
+
+    /// What the runtime last wrote to stderr, where it is gone and has said anything.
+    #[must_use]
+    pub fn stderr(&self) -> Option<&Tail> {
+        self.closed().map(|closed| &closed.stderr).filter(|tail| !tail.is_empty())
+    }
+
+    /// Whether the time was up.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::TimedOut { .. })
+    }
+}
+
+impl ErrorKind {
+    /// Sorts the end of a call; `closed` is asked where the connection has ended.
+    pub(super) fn from_failure(
+        failure: Failure,
+        timeout: Option<Duration>,
+        closed: impl FnOnce() -> Arc<Closed>,
+    ) -> Self {
+        match failure {
+            Failure::Rpc(error) => Self::Rpc(error),
+            Failure::TimedOut => Self::TimedOut { after: timeout },
+            Failure::Aborted(reason) => Self::Aborted(reason),
+            Failure::Lost(LostReason::TooLong { limit }) => Self::TooLong { limit },
+            Failure::Lost(LostReason::InputEnded) => Self::Closed(closed()),
+            Failure::Unexpected { error, came } => Self::Protocol { expected: error, came },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}", self.0.attempted)?;
+        if let Some(session) = &self.0.session {
+            write!(f, " on session {session:?}")?;
+        }
+        match &self.0.kind {
+            ErrorKind::Rpc(_) => f.write_str(": the runtime answered with an error"),
+            ErrorKind::TimedOut { after: Some(after) } => write!(f, ": timed out after {after:?}"),
+            ErrorKind::TimedOut { after: None } => f.write_str(": timed out"),
+            ErrorKind::Aborted(reason) => write!(f, ": aborted: {reason}"),
+            ErrorKind::Closed(closed) => write!(f, ": {closed}"),
+            ErrorKind::Spawn(_) => Ok(()),
+            ErrorKind::Protocol { .. } => f.write_str(": the runtime broke the protocol"),
+            ErrorKind::TooLong { limit } => write!(f, ": the answer is longer than the line limit of {limit} bytes"),
+            ErrorKind::Encode(_) => f.write_str(": the params cannot be sent"),
+            ErrorKind::PredicatePanicked => f.write_str(": the predicate of the subscription has panicked"),
+            ErrorKind::System(_) => f.write_str(": the system refused"),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { attempted, session, kind } = &*self.0;
+        f.debug_struct("Error").field("attempted", attempted).field("session", session).field("kind", kind).finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.kind {
+            ErrorKind::Rpc(error) => Some(error),
+            ErrorKind::Spawn(error) => Some(error),
+            ErrorKind::Protocol { expected, .. } => Some(expected),
+            ErrorKind::Encode(error) => Some(error),
+            ErrorKind::System(error) => Some(error),
+            ErrorKind::Closed(closed) => match (&closed.cause, closed.exit) {
+                (Cause::Broken(error), None) => Some(error),
+                // That a pipe to a process breaks when it exits is no news.
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// How the connection ended, on one line, with the last line of stderr.
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.cause, self.exit) {
+            (Cause::ClosedHere, _) => return f.write_str("the client is closed"),
+            (Cause::Backlog { name, held }, _) => {
+                return write!(f, "\"{name}\" was not taken from, and holds {held} bytes");
+            }
+            (_, Some(exit)) => write!(f, "the runtime {exit}")?,
+            (Cause::OutputEnded, None) => f.write_str("the runtime has closed its output")?,
+            (Cause::Broken(_) | Cause::Exited, None) => f.write_str("the connection to the runtime is broken")?,
+        }
+        match self.stderr.last_line() {
+            Some(line) => write!(f, ", and last said: {line}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! [`HarnessClient`]: the protocol, method by method, driven by the caller's thread.
+
+use std::borrow::{Cow, ToOwned};
+use std::collections::BTreeMap;
+use std::format;
+use std::os::fd::OwnedFd;
+use std::string::String;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use std::vec::Vec;
+
+use serde::Serialize;
+
+use super::child::Child;
+use super::connection::{CloseReport, Connection, Observer};
+use super::error::{Error, ErrorKind};
+use super::launch::Launch;
+use super::options::{CallOptions, ClientOptions};
+use super::pump::{Moved, Pump, Waker};
+use super::subscription::Subscription;
+use crate::client::{Call, Client, Counters, Filter, Limits, Policy, Run, RuntimeRequest, SessionTree, SubscriptionId};
+use crate::json::{JsonBuf, JsonString};
+use crate::peer::{AbortToken, CallId, Reply, SendError};
+use crate::wire::{
+    ContentBlock, Decode, Initialize, InitializeParams, InitializeResult, Method, Notification, Prompt, PromptParams,
+    PromptResult, Resume, SessionParams, Wait, WorkingDirectoryGet, WorkingDirectorySet, WorkingDirectorySetParams,
+};
+
+/// A call that has been made, from [`HarnessClient::start_call`]. Several may be in flight. Dropping it leaves the
+/// call to itself: its answer is thrown away when it comes.
+#[derive(Debug)]
+#[must_use = "the answer is thrown away"]
+pub struct PendingCall<R> {
+    call: Call<R>,
+    method: Cow<'static, str>,
+    timeout: Option<Duration>,
+    /// Gone with this handle, so that the answer is not kept for nobody.
+    _alive: Arc<()>,
+}
+
+/// One runtime and the connection to it: every method of the protocol, notifications, requests of the runtime.
+///
+/// There is no thread behind it. Input is read while a call waits, while a subscription waits for its next item, and
+/// in [`pump`](Self::pump); between these, what the runtime sends waits in the pipe. While a call waits, whatever
+/// else comes goes into the queues of the subscriptions.
+///
+/// Every method ends: with its result, or with an [`Error`] of some [`ErrorKind`] when the deadline has come, the
+/// token was set, or the runtime is gone (within a second of its exit, whoever else holds its pipe open).
+///
+/// Dropping it ends the runtime: its stdin is closed, it gets 250 ms, then its process group is killed.
+/// [`close`](Self::close) is the orderly way.
+///
+/// ```no_run
+/// use dsh_wire::client::{Filter, Policy};
+/// use dsh_wire::stdio::{HarnessClient, Launch};
+/// use dsh_wire::wire::{ContentBlock, InitializeParams, Status};
+///
+/// let mut client = HarnessClient::spawn(&Launch::discover(None, "sdk"))?;
+/// client.initialize(&InitializeParams::new("/work", "deepseek-official", "deepseek-v4-flash"))?;
+/// let events = client.subscribe(Filter::all().session_tree("s1"), Policy::Lossless);
+/// client.prompt("s1", &[ContentBlock::text("hello")])?;
+/// loop {
+///     let delivery = events.next(&mut client)?;
+///     println!("{delivery}");
+///     if delivery.notification().is_some_and(|n| n.status() == Some(Status::Idle)) {
+///         break;
+///     }
+/// }
+/// for rung in client.close().rungs {
+///     println!("{rung}");
+/// }
+/// # Ok::<(), dsh_wire::stdio::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct HarnessClient {
+    connection: Connection,
+    options: ClientOptions,
+    /// The handles of the calls that have not been finished.
+    calls: BTreeMap<CallId, Weak<()>>,
+    /// The handles of the subscriptions.
+    subscriptions: Vec<(SubscriptionId, Weak<()>)>,
+}
+
+impl HarnessClient {
+    /// Starts a runtime. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Spawn`], which names program and directory and which of them failed; [`ErrorKind::System`].
+    pub fn spawn(launch: &Launch) -> Result<Self, Error> {
+        Self::spawn_with(launch, ClientOptions::default())
+    }
+
+    /// As [`spawn`](Self::spawn), with options.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn spawn_with(launch: &Launch, options: ClientOptions) -> Result<Self, Error> {
+        let (child, (stdin, stdout)) =
+            Child::spawn(launch).map_err(|error| Error::new("start the runtime", ErrorKind::Spawn(error)))?;
+        Self::new(stdout, stdin, Some(child), options)
+    }
+
+    /// Speaks to a runtime that somebody else has started, over any two descriptors: `reader` is where it writes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::System`].
+    pub fn connect(reader: OwnedFd, writer: OwnedFd, options: ClientOptions) -> Result<Self, Error> {
+        Self::new(reader, writer, None, options)
+    }
+
+    fn new(reader: OwnedFd, writer: OwnedFd, child: Option<Child>, options: ClientOptions) -> Result<Self, Error> {
+        let client = Client::with_limit(options.line_limit);
+        let connection = Pump::new(reader, writer)
+            .and_then(|pump| Connection::new(client, pump, child, options.max_backlog))
+            .map_err(|error| Error::new("poll the pipes of the runtime", ErrorKind::System(error)))?;
+        Ok(Self { connection, options, calls: BTreeMap::new(), subscriptions: Vec::new() })
+    }
+
+    /// The handshake. It answers when the runtime is ready.
+    ///
+    /// # Errors
+    /// Those of any call: [`ErrorKind::Rpc`], [`TimedOut`](ErrorKind::TimedOut), [`Closed`](ErrorKind::Closed),
+    /// [`Protocol`](ErrorKind::Protocol).
+    pub fn initialize(&mut self, params: &InitializeParams) -> Result<InitializeResult, Error> {
+        self.call_method::<Initialize>(params, &CallOptions::default())
+    }
+
+    /// Puts a message into the inbox of a session; a session that is not known is created.
+    ///
+    /// The events that this causes come before the answer, so subscribe first.
+    ///
+    /// # Errors
+    /// Those of any call.
+    pub fn prompt(
+        &mut self,
+        session_id: impl Into<JsonString>,
+        content_blocks: &[ContentBlock],
+    ) -> Result<PromptResult, Error> {
+        let params = PromptParams { session_id: session_id.into(), content_blocks: content_blocks.to_vec() };
+        self.call_method::<Prompt>(&params, &CallOptions::default()).map_err(|error| error.on(params.session_id))
+    }
+
+    /// Restores a stored session. From 0.2.1.
+    ///
+    /// # Errors
+    /// Those of any call.
+    pub fn resume(&mut self, session_id: impl Into<JsonString>) -> Result<(), Error> {
+        self.session_call::<Resume>(session_id).map(drop)
+    }
+
+    /// Waits until the session is idle and its sub-agents have finished. From 0.2.1.
+    ///
+    /// # Errors
+    /// Those of any call.
+    pub fn wait(&mut self, session_id: impl Into<JsonString>) -> Result<(), Error> {
+        self.session_call::<Wait>(session_id).map(drop)
+    }
+
+    /// The directory that a session works in. From 0.2.1.
+    ///
+    /// # Errors
+    /// Those of any call.
+    pub fn working_directory(&mut self, session_id: impl Into<JsonString>) -> Result<JsonString, Error> {
+        self.session_call::<WorkingDirectoryGet>(session_id).map(|result| result.cwd)
+    }
+
+    /// Moves a session to another directory, and returns its absolute path. From 0.2.1.
+    ///
+    /// # Errors
+    /// Those of any call.
+    pub fn set_working_directory(
+        &mut self,
+        session_id: impl Into<JsonString>,
+        path: impl Into<JsonString>,
+    ) -> Result<JsonString, Error> {
+        let params = WorkingDirectorySetParams { session_id: session_id.into(), path: path.into() };
+        match self.call_method::<WorkingDirectorySet>(&params, &CallOptions::default()) {
+            Ok(result) => Ok(result.cwd),
+            Err(error) => Err(error.on(params.session_id)),
+        }
+    }
+
+    fn session_call<M: Method<Params = SessionParams>>(
+        &mut self,
+        session_id: impl Into<JsonString>,
+    ) -> Result<M::Result, Error> {
+        let params = SessionParams::new(session_id);
+        self.call_method::<M>(&params, &CallOptions::default()).map_err(|error| error.on(params.session_id))
+    }
+
+    /// A call of any method; the result is the JSON text that came.
+    ///
+    /// # Errors
+    /// Those of any call.
+    pub fn call(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<JsonBuf, Error> {
+        self.call_with(method, params, &CallOptions::default())
+    }
+
+    /// As [`call`](Self::call), with options. `R` is what the result is read as.
+    ///
+    /// # Errors
+    /// Those of any call; [`ErrorKind::Aborted`].
+    pub fn call_with<R: for<'a> Decode<'a>>(
+        &mut self,
+        method: &str,
+        params: &(impl Serialize + ?Sized),
+        options: &CallOptions,
+    ) -> Result<R, Error> {
+        let call = self.start_call(method, params, options)?;
+        self.finish(call)
+    }
+
+    /// A call of a known method, with options.
+    ///
+    /// # Errors
+    /// Those of any call; [`ErrorKind::Aborted`].
+    pub fn call_method<M: Method>(&mut self, params: &M::Params, options: &CallOptions) -> Result<M::Result, Error> {
+        self.call_with(M::NAME, params, options)
+    }
+
+    /// Makes a call and does not wait for its end; several may be in flight. It is written, and its deadline kept,
+    /// while the client is pumped by whatever waits next.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Aborted`] where the token is set already, [`Closed`](ErrorKind::Closed),
+    /// [`Encode`](ErrorKind::Encode). Nothing is sent then.
+    pub fn start_call<R: for<'a> Decode<'a>>(
+        &mut self,
+        method: &str,
+        params: &(impl Serialize + ?Sized),
+        options: &CallOptions,
+    ) -> Result<PendingCall<R>, Error> {
+        let timeout = options.timeout_within(&self.options);
+        // A time that cannot be counted to is none.
+        let deadline = timeout.and_then(|timeout| self.connection.now().checked_add(timeout));
+        let limits = Limits { deadline, token: options.abort_token() };
+        match self.connection.client.start(method, params, &limits) {
+            Ok(call) => {
+                let alive = Arc::new(());
+                self.calls.insert(call.id(), Arc::downgrade(&alive));
+                Ok(PendingCall { call, method: method.to_owned().into(), timeout, _alive: alive })
+            }
+            Err(error) => Err(self.not_sent(format!("call {method}"), error)),
+        }
+    }
+
+    /// Waits for the end of a call.
+    ///
+    /// # Errors
+    /// Those of any call.
+    pub fn finish<R: for<'a> Decode<'a>>(&mut self, call: PendingCall<R>) -> Result<R, Error> {
+        self.finish_with(call, &mut |_, _| {})
+    }
+
+    pub(super) fn finish_with<R: for<'a> Decode<'a>>(
+        &mut self,
+        call: PendingCall<R>,
+        observe: Observer<'_>,
+    ) -> Result<R, Error> {
+        loop {
+            self.connection.expire();
+            if let Some(end) = self.take(&call) {
+                return end;
+            }
+            self.turn(None, true, observe)?;
+        }
+    }
+
+    /// The end of a call if it has come; `None` while it waits. Reads nothing, so [`pump`](Self::pump) goes with it.
+    pub fn try_finish<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
+        self.connection.expire();
+        self.take(call)
+    }
+
+    pub(super) fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
+        let end = self.connection.client.take(&call.call)?;
+        self.calls.remove(&call.call.id());
+        Some(end.map_err(|failure| {
+            let kind = ErrorKind::from_failure(failure, call.timeout, || self.connection.closed());
+            Error::new(format!("call {}", call.method), kind)
+        }))
+    }
+
+    /// Gives up a call. There is no cancel on the wire: the runtime may still do what was asked. A request that has
+    /// not begun to be written is withdrawn.
+    pub fn abandon<R>(&mut self, call: PendingCall<R>) {
+        self.connection.client.abandon(call.call.id());
+        self.calls.remove(&call.call.id());
+    }
+
+    /// Tells the runtime something, and waits until that is written or the client's timeout has passed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`], [`Encode`](ErrorKind::Encode), [`TimedOut`](ErrorKind::TimedOut), in which case it may
+    /// still be written later.
+    pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        match self.connection.client.notify(method, params) {
+            Ok(()) => self.flush(format!("notify {method}")),
+            Err(error) => Err(self.not_sent(format!("notify {method}"), error)),
+        }
+    }
+
+    /// Whether requests of the runtime are kept for [`next_request`](Self::next_request). Otherwise, and at first,
+    /// they are refused with -32601.
+    pub fn take_requests(&mut self, take: bool) {
+        self.connection.client.take_requests(take);
+    }
+
+    /// The oldest request of the runtime that has not been taken. Reads nothing, so [`pump`](Self::pump) goes with it.
+    pub fn next_request(&mut self) -> Option<RuntimeRequest> {
+        self.connection.client.next_request()
+    }
+
+    /// Answers a request of the runtime.
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
+    pub fn answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        match self.connection.client.answer(reply, result) {
+            Ok(()) => self.flush("answer a request of the runtime"),
+            Err(error) => Err(self.not_sent("answer a request of the runtime", error.why)),
+        }
+    }
+
+    /// Answers a request of the runtime with an error.
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
+    pub fn refuse(
+        &mut self,
+        reply: Reply,
+        code: i64,
+        message: &str,
+        data: Option<&(impl Serialize + ?Sized)>,
+    ) -> Result<(), Error> {
+        match self.connection.client.refuse(reply, code, message, data) {
+            Ok(()) => self.flush("refuse a request of the runtime"),
+            Err(error) => Err(self.not_sent("refuse a request of the runtime", error.why)),
+        }
+    }
+
+    /// Waits until everything that has been sent is written, or the client's timeout has passed.
+    fn flush(&mut self, attempted: impl Into<Cow<'static, str>>) -> Result<(), Error> {
+        let mark = self.connection.client.sent_mark();
+        let deadline = self.options.timeout.and_then(|timeout| self.connection.now().checked_add(timeout));
+        while !self.connection.client.is_flushed(mark) {
+            if deadline.is_some_and(|deadline| self.connection.now() >= deadline) {
+                return Err(Error::new(attempted, ErrorKind::TimedOut { after: self.options.timeout }));
+            }
+            self.turn(deadline, true, &mut |_, _| {})?;
+        }
+        match self.connection.pump().output_open() {
+            true => Ok(()),
+            false => Err(self.closed(attempted)),
+        }
+    }
+
+    /// Queues the notifications that pass a filter, from now on. Dropping the handle ends it.
+    pub fn subscribe(&mut self, filter: Filter, policy: Policy) -> Subscription {
+        self.subscribe_as("a subscription", filter, policy)
+    }
+
+    /// As [`subscribe`](Self::subscribe), with a name for error texts.
+    pub fn subscribe_as(&mut self, name: impl Into<String>, filter: Filter, policy: Policy) -> Subscription {
+        let id = self.connection.client.subscribe(name, filter, policy);
+        let alive = Arc::new(());
+        self.subscriptions.push((id, Arc::downgrade(&alive)));
+        Subscription::new(id, alive)
+    }
+
+    /// Everything about a session and those that come from it; nothing is lost.
+    pub fn subscribe_session_tree(&mut self, session_id: impl Into<JsonString>) -> Subscription {
+        self.subscribe(Filter::all().session_tree(session_id), Policy::Lossless)
+    }
+
+    /// Reads, writes and keeps deadlines: waits for something to happen, but no longer than `timeout`, and handles
+    /// that. Returns how much was moved. With [`Duration::ZERO`] it does not wait at all, for the idle callback of a
+    /// user interface.
+    ///
+    /// Input is not read while a lossless subscription holds more than 1 MiB, unless a call waits.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] once the runtime is gone, [`ErrorKind::System`].
+    pub fn pump(&mut self, timeout: Duration) -> Result<Moved, Error> {
+        self.pump_with(timeout, &mut |_| {})
+    }
+
+    /// As [`pump`](Self::pump), and shows every notification as it comes, without a copy.
+    ///
+    /// # Errors
+    /// As [`pump`](Self::pump).
+    pub fn pump_with(&mut self, timeout: Duration, observe: &mut dyn FnMut(&Notification<'_>)) -> Result<Moved, Error> {
+        if self.connection.has_ended() {
+            return Err(self.closed("read what the runtime sends"));
+        }
+        self.connection.expire();
+        let until = self.connection.now().checked_add(timeout);
+        self.turn(until, false, &mut |notification, _| observe(notification))
+    }
+
+    /// One turn of the connection, after a look at which handles are gone.
+    pub(super) fn turn(
+        &mut self,
+        until: Option<Duration>,
+        wanted: bool,
+        observe: Observer<'_>,
+    ) -> Result<Moved, Error> {
+        let client = &mut self.connection.client;
+        self.subscriptions.retain(|(id, alive)| {
+            let is_alive = alive.strong_count() > 0;
+            if !is_alive {
+                client.unsubscribe(*id);
+            }
+            is_alive
+        });
+        let moved = self.connection.turn(until, wanted, observe)?;
+        for call in self.connection.ended_calls.drain(..) {
+            if self.calls.get(&call).is_some_and(|alive| alive.strong_count() == 0) {
+                self.connection.client.abandon(call);
+                self.calls.remove(&call);
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Ends a token's or a deadline's wait at once, from any thread: the call that waits looks at both.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.connection.pump().waker()
+    }
+
+    /// Ends the runtime: asks it to shut down, closes its stdin, sends SIGTERM, then SIGKILL, each only if the one
+    /// before did not do, and takes its status. What is left of its process group is killed. Subscriptions end at
+    /// once. The second time nothing is done, and the report is the same.
+    pub fn close(&mut self) -> CloseReport {
+        self.connection.close(self.options.graces, None)
+    }
+
+    /// As [`close`](Self::close), but once the token is set, no rung before SIGKILL gets more than 100 ms.
+    pub fn close_with(&mut self, hurry: &AbortToken) -> CloseReport {
+        self.connection.close(self.options.graces, Some(hurry))
+    }
+
+    /// The process id of the runtime, while there is a process.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        self.connection.child().map(Child::id)
+    }
+
+    /// What has come so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.connection.client.counters()
+    }
+
+    /// Bytes that were read and written so far.
+    #[must_use]
+    pub fn bytes(&self) -> Moved {
+        self.connection.pump().total()
+    }
+
+    /// Calls that wait for their answer.
+    #[must_use]
+    pub fn pending_calls(&self) -> usize {
+        self.connection.client.pending()
+    }
+
+    /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended.
+    #[must_use]
+    pub fn kept_calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// The lineage of all sessions so far.
+    #[must_use]
+    pub fn session_tree(&self) -> &SessionTree {
+        self.connection.client.session_tree()
+    }
+
+    pub(super) fn run_on(&self, session: impl Into<JsonString>) -> Run {
+        self.connection.client.run(session)
+    }
+
+    pub(super) fn machine(&self) -> &Client {
+        &self.connection.client
+    }
+
+    pub(super) fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
+    pub(super) fn closed(&mut self, attempted: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(attempted, ErrorKind::Closed(self.connection.closed()))
+    }
+
+    fn not_sent(&mut self, attempted: impl Into<Cow<'static, str>>, error: SendError) -> Error {
+        match error {
+            SendError::Aborted(reason) => Error::new(attempted, ErrorKind::Aborted(reason)),
+            SendError::Encode(error) => Error::new(attempted, ErrorKind::Encode(error)),
+            SendError::Closed => self.closed(attempted),
+        }
+    }
+}
+
+/// A program with a `mio::Poll` of its own can host the client: register it as readable, and whenever the poll says
+/// so, [`pump`](HarnessClient::pump) with a timeout of zero until nothing is moved. Deadlines need a look of their own
+/// now and then, by the same call.
+impl mio::event::Source for HarnessClient {
+    fn register(
+        &mut self,
+        registry: &mio::Registry,
+        token: mio::Token,
+        interests: mio::Interest,
+    ) -> std::io::Result<()> {
+        self.connection.pump_mut().register(registry, token, interests)
+    }
+
+    fn reregister(
+        &mut self,
+        registry: &mio::Registry,
+        token: mio::Token,
+        interests: mio::Interest,
+    ) -> std::io::Result<()> {
+        self.connection.pump_mut().reregister(registry, token, interests)
+    }
+
+    fn deregister(&mut self, registry: &mio::Registry) -> std::io::Result<()> {
+        self.connection.pump_mut().deregister(registry)
+    }
+}

@@ -1,0 +1,299 @@
+//! What the author of a runtime writes ([`AgentHost`], [`Agent`]) and what is given to it ([`Sink`],
+//! [`PromptResponder`]).
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use super::Waker;
+use crate::frame::EncodeError;
+use crate::json::{Json, JsonString};
+use crate::peer::SendError;
+use crate::server::{Finished, NewEvent, Opening, Phase, PromptReply, Refusal, Server, Stamp};
+use crate::wire::InitializeParams;
+
+/// Makes the agents of a runtime; handed to [`serve`](super::serve::serve).
+///
+/// Plain synchronous code. No method is ever called on the thread that moves the bytes, so each may take its time; one
+/// that panics has its request answered with an error.
+pub trait AgentHost: Send + Sync + 'static {
+    /// What lives in one session.
+    type Agent: Agent;
+
+    /// Whether sessions could be opened with these params: the readiness barrier of `initialize`. Accepts everything,
+    /// unless it is written.
+    ///
+    /// # Errors
+    /// What the client is told. Any route set before stays in force.
+    fn route(&self, route: &InitializeParams) -> Result<(), Refusal> {
+        let _ = route;
+        Ok(())
+    }
+
+    /// Opens a session. It may tell its first events before it returns.
+    ///
+    /// # Errors
+    /// What each request that waits for the session is told; the next one tries again. The texts of the official
+    /// runtime are [`Refusal::session_exists`] and [`Refusal::session_not_found`].
+    fn open(&self, how: Opening, route: &InitializeParams, sink: Sink) -> Result<Self::Agent, Refusal>;
+}
+
+/// What lives in one session. Its methods are called one after the other, in the order of the requests; those of
+/// other sessions at the same time.
+pub trait Agent: Send + 'static {
+    /// Takes a message, and answers through `reply`: what happens before that comes before the answer. The prompts
+    /// that follow wait until this returns, so an agent that wants to see them in time hands the work to a thread of
+    /// its own; a simple one just does it here.
+    fn prompt(&mut self, content_blocks: Json<'_>, reply: PromptResponder);
+
+    /// The absolute path of the directory where the session works, after a change if there is one. `change` is not
+    /// empty; relative to where the session is.
+    ///
+    /// # Errors
+    /// What the client is told, such as [`Refusal::no_directory`].
+    fn working_directory(&mut self, change: Option<&JsonString>) -> Result<JsonString, Refusal>;
+
+    /// Ends the session, whatever it does; nothing that it tells from now on is sent. What runs on threads of its own
+    /// should be over when this returns.
+    ///
+    /// # Errors
+    /// What `shutdown` is answered with.
+    fn release(self) -> Result<(), Refusal>
+    where
+        Self: Sized,
+    {
+        Ok(())
+    }
+}
+
+/// What a [`Sink`] does when the client reads so slowly that too much waits to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Waits until there is room.
+    Block,
+    /// Fails with [`SinkError::Full`].
+    Fail,
+}
+
+/// Where a session tells what happens in it. Any thread may use it, and clones of it: things are sent in the order in
+/// which they were told.
+#[derive(Clone)]
+pub struct Sink {
+    shared: Arc<Shared>,
+    session: JsonString,
+}
+
+impl Sink {
+    pub(super) fn new(shared: &Arc<Shared>, session: &JsonString) -> Self {
+        Self { shared: shared.clone(), session: session.clone() }
+    }
+
+    /// The session that it is about.
+    #[must_use]
+    pub fn session(&self) -> &JsonString {
+        &self.session
+    }
+
+    /// The same for another session, such as that of a sub-agent.
+    #[must_use]
+    pub fn for_session(&self, session: &JsonString) -> Self {
+        Self::new(&self.shared, session)
+    }
+
+    /// Tells an event: numbers it, stamps it with the time, and sends it, unless the server is shutting down; then it
+    /// is only numbered, for the session's log.
+    ///
+    /// # Errors
+    /// [`SinkError::Full`] if [`WhenFull::Fail`] was chosen, [`SinkError::Encode`] where the data has no JSON form.
+    pub fn session_event<D: Serialize + ?Sized>(&self, event: &NewEvent<'_, D>) -> Result<Stamp, SinkError> {
+        let mut hub = self.shared.lock();
+        while !hub.has_room(self.shared.limit) {
+            match self.shared.when_full {
+                WhenFull::Fail => return Err(SinkError::Full),
+                WhenFull::Block => hub = self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+        match hub.server.session_event(&self.session, event, now()) {
+            Ok(stamp) => {
+                self.shared.wake(&mut hub);
+                Ok(stamp)
+            }
+            Err(SendError::Encode(error)) => Err(SinkError::Encode(error)),
+            // It has no token, and a closed output is no error of the session's.
+            Err(SendError::Aborted(_) | SendError::Closed) => Err(SinkError::Full),
+        }
+    }
+
+    /// As [`Server::number_from`].
+    pub fn number_from(&self, seq: u64) {
+        self.shared.act(|server| server.number_from(&self.session, seq));
+    }
+
+    /// Tells whether the session runs. To say the same twice does nothing.
+    pub fn set_running(&self, running: bool) {
+        self.shared.act(|server| server.set_running(&self.session, running));
+    }
+
+    /// Tells that the session has a new sub-agent; `session/wait` waits for its end too.
+    pub fn subagent_started(&self, child: &JsonString) {
+        self.shared.act(|server| server.subagent_started(&self.session, child));
+    }
+
+    /// Tells that a sub-agent has ended.
+    pub fn subagent_finished(&self, child: &JsonString, end: &Finished<'_>) {
+        self.shared.act(|server| server.subagent_finished(&self.session, child, end));
+    }
+
+    /// Whether the server is shutting down, so that nothing that is told will be sent.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.shared.lock().is_closing()
+    }
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sink").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+/// Why a [`Sink`] did not take something. Nothing was sent, and no number was used up.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SinkError {
+    /// Too much waits to be written.
+    Full,
+    /// The data has no JSON form.
+    Encode(EncodeError),
+}
+
+impl fmt::Display for SinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("cannot tell the event: the client reads too slowly"),
+            Self::Encode(_) => f.write_str("cannot tell the event"),
+        }
+    }
+}
+
+impl std::error::Error for SinkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Encode(error) => Some(error),
+            Self::Full => None,
+        }
+    }
+}
+
+/// The right to answer one prompt, from any thread. Dropped, it answers with an error.
+pub struct PromptResponder {
+    shared: Arc<Shared>,
+    /// There until it has answered.
+    reply: Option<PromptReply>,
+}
+
+impl PromptResponder {
+    pub(super) fn new(shared: &Arc<Shared>, reply: PromptReply) -> Self {
+        Self { shared: shared.clone(), reply: Some(reply) }
+    }
+
+    /// The message is in the inbox, under this id.
+    pub fn accept(mut self, message_id: impl Into<JsonString>) {
+        self.answer(Ok(message_id.into()));
+    }
+
+    /// It is not.
+    pub fn refuse(mut self, refusal: impl Into<Refusal>) {
+        self.answer(Err(refusal.into()));
+    }
+
+    fn answer(&mut self, outcome: Result<JsonString, Refusal>) {
+        if let Some(reply) = self.reply.take() {
+            self.shared.act(|server| server.prompted(reply, outcome));
+        }
+    }
+}
+
+impl Drop for PromptResponder {
+    fn drop(&mut self) {
+        self.answer(Err(Refusal::new(if std::thread::panicking() {
+            "the agent panicked while it took the prompt"
+        } else {
+            "the agent dropped the prompt without an answer"
+        })));
+    }
+}
+
+impl fmt::Debug for PromptResponder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptResponder").field("reply", &self.reply).finish_non_exhaustive()
+    }
+}
+
+/// What the loop and the agents share.
+pub(super) struct Shared {
+    hub: Mutex<Hub>,
+    /// Told when there is room in the output again, or will not matter any more.
+    room: Condvar,
+    waker: Waker,
+    /// Bytes of output that may wait.
+    limit: usize,
+    when_full: WhenFull,
+}
+
+pub(super) struct Hub {
+    pub(super) server: Server,
+    /// The loop waits or is about to, and does not know of what was done since it looked. Whoever does something
+    /// clears it and wakes the loop; so between two looks of the loop there is one wake-up at most, and never none.
+    pub(super) asleep: bool,
+}
+
+impl Hub {
+    fn is_closing(&self) -> bool {
+        !matches!(self.server.phase(), Phase::Serving | Phase::Draining)
+    }
+
+    fn has_room(&mut self, limit: usize) -> bool {
+        self.is_closing() || self.server.backlog() <= limit
+    }
+}
+
+impl Shared {
+    pub(super) fn new(server: Server, waker: Waker, limit: usize, when_full: WhenFull) -> Self {
+        let hub = Hub { server, asleep: false };
+        Self { hub: Mutex::new(hub), room: Condvar::new(), waker, limit, when_full }
+    }
+
+    /// The state machine takes each step whole, so that a panic in an author's `Serialize` leaves nothing half done.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Hub> {
+        self.hub.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something to the server, and lets the loop see it.
+    pub(super) fn act<R>(&self, act: impl FnOnce(&mut Server) -> R) -> R {
+        let mut hub = self.lock();
+        let done = act(&mut hub.server);
+        self.wake(&mut hub);
+        done
+    }
+
+    fn wake(&self, hub: &mut Hub) {
+        if core::mem::take(&mut hub.asleep) {
+            self.waker.wake();
+        }
+    }
+
+    /// Lets those go on who wait for room, if there is enough.
+    pub(super) fn tell_room(&self, hub: &mut Hub) {
+        if hub.has_room(self.limit / 2) {
+            self.room.notify_all();
+        }
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,40 @@
+//! The protocol on file descriptors: pipes, child processes, and both ends, blocking. The thread that calls moves the
+//! bytes; only the agents behind [`serve()`] have threads of their own.
+//!
+//! [`Pump`] is the one loop that both ends share. [`HarnessClient`] is the protocol over it, method by method;
+//! [`DeepSeekHarness`] and [`Session`] run prompts on top of that. [`serve()`] is the other end.
+
+mod child;
+mod connection;
+mod error;
+mod harness;
+mod harness_client;
+mod host;
+mod lanes;
+mod launch;
+mod options;
+mod own;
+#[cfg(target_os = "linux")]
+mod pidfd;
+#[cfg(not(target_os = "linux"))]
+#[path = "pidfd_unavailable.rs"]
+mod pidfd;
+mod pump;
+mod serve;
+mod signals;
+mod subscription;
+mod tail;
+
+pub use child::Exit;
+pub use connection::CloseReport;
+pub use error::{Cause, Closed, Error, ErrorKind};
+pub use harness::{DeepSeekHarness, HarnessOptions, Input, RunOptions, RunResult, Session};
+pub use harness_client::{HarnessClient, PendingCall};
+pub use host::{Agent, AgentHost, PromptResponder, Sink, SinkError, WhenFull};
+pub use launch::{Environment, Launch, RUNTIME_VARIABLE, SpawnError, SpawnFault, Stderr, StderrCallback};
+pub use options::{CallOptions, ClientOptions};
+pub use own::OwnStdio;
+pub use pump::{Moved, Pump, Waker};
+pub use serve::{ServeOptions, Served, serve, serve_stdio};
+pub use subscription::{Deliveries, Subscription};
+pub use tail::Tail;

@@ -1,0 +1,422 @@
+//! [`Pump`]: the one loop that moves bytes between a peer and two descriptors.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use std::vec::Vec;
+
+use mio::event::{Event, Source};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Registry, Token};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use crate::line::READ;
+use crate::peer::Peer;
+
+const WAKER: Token = Token(0);
+const READER: Token = Token(1);
+const WRITER: Token = Token(2);
+
+/// Segments that go into one write.
+const PIECES: usize = 32;
+
+/// What a pipe takes without blocking once it polls as writable (`PIPE_BUF`).
+const BLOCKING_WRITE: usize = 4096;
+
+/// Turns that move bytes without asking the system for events: other sources wait no longer than this.
+const TURNS_WITHOUT_POLL: u32 = 16;
+
+/// One `mio::Poll`, a reader, a writer and a waker: moves bytes between a [`Peer`] and two descriptors, on the thread
+/// that calls [`turn`](Self::turn).
+///
+/// Any descriptor will do. One that cannot be polled (a file, `/dev/null`) counts as always ready. One that is in
+/// blocking mode is asked before each read or write, so that neither ever blocks; better is to hand in one in
+/// non-blocking mode where its open file description belongs to nobody else.
+///
+/// A turn never reads only or writes only: both sides are served, so that two ends that send to each other at once
+/// cannot block each other.
+///
+/// Further sources (signals, a pidfd, the stderr of a child) register with [`registry`](Self::registry) under tokens
+/// from [`FREE_TOKEN`](Self::FREE_TOKEN) up and are read from [`events`](Self::events) after each turn. The pump is itself a
+/// [`Source`], for a program with a `Poll` of its own: whenever that one reports it readable, take turns with a wait
+/// of zero until one [moves nothing](Moved::is_nothing).
+///
+/// ```
+/// use std::time::Duration;
+/// use dsh_wire::peer::{Event, Peer};
+/// use dsh_wire::stdio::Pump;
+///
+/// let (reader, writer) = std::io::pipe()?;
+/// let mut pump = Pump::new(reader.into(), writer.into())?;
+/// let mut peer: Peer<()> = Peer::new();
+/// peer.notify("echo", &["hello"])?;
+/// loop {
+///     pump.turn(&mut peer, Some(Duration::from_secs(5)))?;
+///     if let Some(Event::Notification { method, .. }) = peer.next_event() {
+///         assert_eq!(method, "echo");
+///         break;
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Pump {
+    poll: Poll,
+    /// What the last turn was told; empty if it did not ask.
+    events: Events,
+    waker: Waker,
+    reader: Side,
+    writer: Side,
+    reading: bool,
+    /// Turns since the system was last asked for events; at most [`TURNS_WITHOUT_POLL`].
+    unasked: u32,
+    total: Moved,
+}
+
+/// One direction.
+#[derive(Debug)]
+enum Side {
+    Open(Port),
+    /// With the error that ended it; none after an orderly end.
+    Ended(Option<io::Error>),
+}
+
+/// One descriptor and what is known about it.
+#[derive(Debug)]
+struct Port {
+    file: File,
+    mode: Mode,
+    /// Whether a read or write may get somewhere. Set by the system's events, cleared when one did not.
+    ready: bool,
+    /// The other end has hung up: no event will come any more, so only the end itself clears `ready`.
+    hung_up: bool,
+    /// A pipe without oddities: a read that comes back short has emptied it.
+    short_is_empty: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Events come, reads and writes do not block.
+    NonBlocking,
+    /// Events come, but reads and writes block: ask before each.
+    Blocking,
+    /// No events come: always ready.
+    Unpollable,
+}
+
+/// How many bytes were moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moved {
+    /// Bytes that came in.
+    pub read: u64,
+    /// Bytes that went out.
+    pub written: u64,
+}
+
+impl Moved {
+    /// Whether no byte was moved.
+    #[must_use]
+    pub fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Ends the wait of a [`Pump`] from any thread.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<mio::Waker>);
+
+impl Waker {
+    /// Makes the turn that waits, or else the next one that would, return at once.
+    pub fn wake(&self) {
+        // It can only fail where the system is out of memory; a turn ends at its deadline then.
+        let _ = self.0.wake();
+    }
+}
+
+impl Pump {
+    /// The first token that other sources may have.
+    pub const FREE_TOKEN: Token = Token(3);
+
+    /// A pump that reads from one descriptor and writes to another. Two ends of one socket have to be two
+    /// descriptors; [`OwnedFd::try_clone`] makes the second.
+    ///
+    /// # Errors
+    /// What the system reports when the poll is made or a descriptor cannot be looked at.
+    pub fn new(reader: OwnedFd, writer: OwnedFd) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker(Arc::new(mio::Waker::new(poll.registry(), WAKER)?));
+        Ok(Self {
+            reader: Side::Open(Port::new(reader, poll.registry(), READER, Interest::READABLE)?),
+            writer: Side::Open(Port::new(writer, poll.registry(), WRITER, Interest::WRITABLE)?),
+            poll,
+            events: Events::with_capacity(32),
+            waker,
+            reading: true,
+            unasked: 0,
+            total: Moved::default(),
+        })
+    }
+
+    /// Where further sources register.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        self.poll.registry()
+    }
+
+    /// A handle that ends the wait from another thread.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Moves what can be moved now. If that is nothing, waits until something happens (bytes, room, a further source,
+    /// the waker) but no longer than `wait`, and moves again. `None` waits for ever.
+    ///
+    /// One turn moves a bounded number of bytes; take the peer's events out before the next, or its memory grows.
+    /// The end of a direction is told to the peer, and counts as nothing moved.
+    ///
+    /// # Errors
+    /// What the system reports of the poll itself. An error of a read or write ends that direction instead; see
+    /// [`input_error`](Self::input_error) and [`output_error`](Self::output_error).
+    pub fn turn<T>(&mut self, peer: &mut Peer<T>, wait: Option<Duration>) -> io::Result<Moved> {
+        self.events.clear();
+        let open = (self.input_open(), self.output_open());
+        let mut moved = self.transfer(peer);
+        let ended = open != (self.input_open(), self.output_open());
+        if moved.is_nothing() && !ended {
+            self.ask(wait)?;
+            moved = self.transfer(peer);
+        } else if self.unasked >= TURNS_WITHOUT_POLL {
+            self.ask(Some(Duration::ZERO))?;
+        } else {
+            self.unasked += 1;
+        }
+        Ok(moved)
+    }
+
+    /// What the last turn heard of further sources.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().filter(|event| event.token() >= Self::FREE_TOKEN)
+    }
+
+    /// Stops or resumes reading. What waits in the pipe stays there, and the other end feels it once the pipe is full.
+    pub fn set_reading(&mut self, reading: bool) {
+        self.reading = reading;
+    }
+
+    /// Whether more input may come.
+    #[must_use]
+    pub fn input_open(&self) -> bool {
+        matches!(self.reader, Side::Open(_))
+    }
+
+    /// Whether output can still be sent.
+    #[must_use]
+    pub fn output_open(&self) -> bool {
+        matches!(self.writer, Side::Open(_))
+    }
+
+    /// The error that ended the input, if one did.
+    #[must_use]
+    pub fn input_error(&self) -> Option<&io::Error> {
+        self.reader.error()
+    }
+
+    /// The error that ended the output, if one did: of kind [`BrokenPipe`](ErrorKind::BrokenPipe) where the other end
+    /// has closed it.
+    #[must_use]
+    pub fn output_error(&self) -> Option<&io::Error> {
+        self.writer.error()
+    }
+
+    /// Ends the input: closes the descriptor and tells the peer.
+    pub fn close_input<T>(&mut self, peer: &mut Peer<T>) {
+        self.reader.end(self.poll.registry(), None);
+        peer.end_input();
+    }
+
+    /// Ends the output: closes the descriptor, drops what waits to be written, and tells the peer.
+    pub fn close_output<T>(&mut self, peer: &mut Peer<T>) {
+        self.writer.end(self.poll.registry(), None);
+        peer.end_output();
+    }
+
+    /// All bytes moved so far.
+    #[must_use]
+    pub fn total(&self) -> Moved {
+        self.total
+    }
+
+    /// Asks the system for events and notes what they say about our two descriptors.
+    pub(super) fn ask(&mut self, wait: Option<Duration>) -> io::Result<()> {
+        self.unasked = 0;
+        match self.poll.poll(&mut self.events, wait) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.events.clear(),
+            Err(error) => return Err(error),
+        }
+        for event in &self.events {
+            match event.token() {
+                READER => self.reader.note(event.is_read_closed() || event.is_error()),
+                WRITER => self.writer.note(event.is_write_closed() || event.is_error()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// One write and one read, as far as they go without waiting.
+    pub(super) fn transfer<T>(&mut self, peer: &mut Peer<T>) -> Moved {
+        let moved = Moved { written: self.write(peer), read: if self.reading { self.read(peer) } else { 0 } };
+        self.total.written += moved.written;
+        self.total.read += moved.read;
+        moved
+    }
+
+    fn write<T>(&mut self, peer: &mut Peer<T>) -> u64 {
+        let Side::Open(port) = &mut self.writer else { return 0 };
+        let output = peer.outgoing();
+        if output.is_empty() || !port.check(PollFlags::OUT) {
+            return 0;
+        }
+        let result = match port.mode {
+            Mode::Blocking => port.file.write(output.bytes().get(..BLOCKING_WRITE).unwrap_or(output.bytes())),
+            Mode::NonBlocking | Mode::Unpollable => {
+                let pieces: Vec<_> = output.chunks().take(PIECES).map(IoSlice::new).collect();
+                port.file.write_vectored(&pieces)
+            }
+        };
+        let result = match result {
+            Ok(0) => Err(ErrorKind::WriteZero.into()),
+            result => port.outcome(result),
+        };
+        match result {
+            Ok(written) => {
+                output.consume(written);
+                written as u64
+            }
+            Err(error) => {
+                self.writer.end(self.poll.registry(), Some(error));
+                peer.end_output();
+                0
+            }
+        }
+    }
+
+    fn read<T>(&mut self, peer: &mut Peer<T>) -> u64 {
+        let Side::Open(port) = &mut self.reader else { return 0 };
+        if !port.check(PollFlags::IN) {
+            return 0;
+        }
+        let end = match peer.read_from(&mut port.file) {
+            Ok(0) => None,
+            result => match port.outcome(result) {
+                Ok(read) => {
+                    if read < READ && port.short_is_empty && !port.hung_up {
+                        port.ready = false;
+                    }
+                    return read as u64;
+                }
+                Err(error) => Some(error),
+            },
+        };
+        self.reader.end(self.poll.registry(), end);
+        peer.end_input();
+        0
+    }
+}
+
+/// Becomes readable whenever a turn would have something to do, where the last turns with a wait of zero left nothing
+/// undone.
+impl Source for Pump {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        SourceFd(&self.poll.as_raw_fd()).register(registry, token, interests)
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        SourceFd(&self.poll.as_raw_fd()).reregister(registry, token, interests)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        SourceFd(&self.poll.as_raw_fd()).deregister(registry)
+    }
+}
+
+impl Side {
+    fn note(&mut self, hung_up: bool) {
+        if let Self::Open(port) = self {
+            port.ready = true;
+            port.hung_up |= hung_up;
+        }
+    }
+
+    fn error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Ended(error) => error.as_ref(),
+            Self::Open(_) => None,
+        }
+    }
+
+    /// Closes the descriptor; an end told before stays as it was.
+    fn end(&mut self, registry: &Registry, error: Option<io::Error>) {
+        if let Self::Open(port) = self {
+            if port.mode != Mode::Unpollable {
+                // Closing is not enough while another process holds the same open file description. It can only fail
+                // where the descriptor is not registered, and then nothing is left to do.
+                let _ = SourceFd(&port.file.as_raw_fd()).deregister(registry);
+            }
+            *self = Self::Ended(error);
+        }
+    }
+}
+
+impl Port {
+    fn new(fd: OwnedFd, registry: &Registry, token: Token, interest: Interest) -> io::Result<Self> {
+        let flags = rustix::fs::fcntl_getfl(&fd)?;
+        let is_pipe = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) == FileType::Fifo;
+        let mode = match SourceFd(&fd.as_raw_fd()).register(registry, token, interest) {
+            Ok(()) if flags.contains(OFlags::NONBLOCK) => Mode::NonBlocking,
+            Ok(()) => Mode::Blocking,
+            Err(error) => match Errno::from_io_error(&error) {
+                // epoll says the first, kqueue one of the others.
+                Some(Errno::PERM | Errno::NODEV | Errno::INVAL) => Mode::Unpollable,
+                _ => return Err(error),
+            },
+        };
+        // A pipe in packet mode (O_DIRECT) gives one packet a read.
+        let plain = flags.difference(OFlags::RWMODE | OFlags::NONBLOCK).is_empty();
+        let short_is_empty = is_pipe && plain && mode == Mode::NonBlocking;
+        Ok(Self { file: fd.into(), mode, ready: true, hung_up: false, short_is_empty })
+    }
+
+    /// Whether a read or write may be tried now.
+    fn check(&mut self, flags: PollFlags) -> bool {
+        if self.ready && self.mode == Mode::Blocking {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            // An error here will be the read's or write's own.
+            self.ready = rustix::event::poll(&mut [PollFd::new(&self.file, flags)], Some(&now)) != Ok(0);
+        }
+        self.ready
+    }
+
+    /// Sorts the result of a read or write: how far it got, or the error that ends the direction.
+    fn outcome(&mut self, result: io::Result<usize>) -> io::Result<usize> {
+        match result {
+            Ok(len) => Ok(len),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                // An unpollable one stays ready: nothing would ever say so again.
+                self.ready = self.mode == Mode::Unpollable;
+                Ok(0)
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! [`serve`]: a [`Server`] on two descriptors, with an [`AgentHost`] behind it.
+
+use std::boxed::Box;
+use std::collections::BTreeMap;
+use std::format;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::string::String;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+use super::host::{Agent, AgentHost, PromptResponder, Shared, Sink, WhenFull};
+use super::lanes::Lanes;
+use super::own::OwnStdio;
+use super::pump::Pump;
+use super::signals::Signals;
+use crate::json::JsonString;
+use crate::server::{Phase, Refusal, Server, Task};
+
+/// Turns that find something to do before the signals are looked at.
+const TURNS_WITHOUT_ASKING: u32 = 16;
+
+/// How to serve. All of it has defaults.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServeOptions {
+    /// Once the input has ended: how long what was accepted may take to be answered. 5 s.
+    pub finish_within: Duration,
+    /// After that, or after a signal: how long the agents may take to be released and the output to be written. 5 s.
+    pub release_within: Duration,
+    /// Bytes of output that may wait before agents are pushed back. 4 MiB.
+    pub max_backlog: usize,
+    /// What pushing back means.
+    pub when_full: WhenFull,
+    /// As [`Server::max_tokens_as_success`].
+    pub max_tokens_as_success: bool,
+    /// Take SIGINT and SIGTERM as requests to end, in order; a second one ends at once. Off by default for
+    /// [`serve`], on for [`serve_stdio`].
+    pub signals: bool,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            finish_within: Duration::from_secs(5),
+            release_within: Duration::from_secs(5),
+            max_backlog: 4 << 20,
+            when_full: WhenFull::Block,
+            max_tokens_as_success: true,
+            signals: false,
+        }
+    }
+}
+
+/// Why serving has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Served {
+    /// The client asked for it, and was answered.
+    Shutdown,
+    /// The input ended.
+    InputEnded,
+    /// The input could not be read any more. Otherwise as if it had ended.
+    InputFailed(io::Error),
+    /// This signal came.
+    Signal(i32),
+    /// The client has closed its end of the output.
+    OutputClosed(io::Error),
+}
+
+impl Served {
+    /// The code that the official runtime exits with: 0, but 130 after SIGINT, and 1 where the output was closed or the
+    /// input failed.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Signal(signal_hook::consts::SIGINT) => 130,
+            Self::OutputClosed(_) | Self::InputFailed(_) => 1,
+            Self::Shutdown | Self::InputEnded | Self::Signal(_) => 0,
+        }
+    }
+}
+
+/// Serves on the process's own stdin and stdout, which belong to the protocol for that time ([`OwnStdio`]), and takes
+/// SIGINT and SIGTERM as requests to end.
+///
+/// # Errors
+/// Stdin or stdout cannot be taken, or as [`serve`].
+pub fn serve_stdio<H: AgentHost>(host: H, options: ServeOptions) -> io::Result<Served> {
+    let stdio = OwnStdio::take()?;
+    serve(host, stdio.reader()?, stdio.writer()?, ServeOptions { signals: true, ..options })
+}
+
+/// Serves one client, until it says `shutdown`, its input ends, or a signal comes. The calling thread moves the bytes;
+/// agents run on threads that come and go as needed. An agent that is still at work when the bounds in time have
+/// passed is left behind.
+///
+/// ```
+/// use std::io::{self, Read, Write};
+/// use dsh_wire::json::{Json, JsonString};
+/// use dsh_wire::server::{NewEvent, Opening, Refusal};
+/// use dsh_wire::stdio::{serve, Agent, AgentHost, PromptResponder, ServeOptions, Sink};
+/// use dsh_wire::wire::InitializeParams;
+///
+/// struct Parrots;
+/// struct Parrot(Sink);
+///
+/// impl AgentHost for Parrots {
+///     type Agent = Parrot;
+///     fn open(&self, _: Opening, _: &InitializeParams, sink: Sink) -> Result<Parrot, Refusal> {
+///         Ok(Parrot(sink))
+///     }
+/// }
+///
+/// impl Agent for Parrot {
+///     fn prompt(&mut self, content: Json<'_>, reply: PromptResponder) {
+///         reply.accept("m1");
+///         self.0.set_running(true);
+///         self.0.session_event(&NewEvent::new("parrot/says", &content)).unwrap();
+///         self.0.set_running(false);
+///     }
+///     fn working_directory(&mut self, _: Option<&JsonString>) -> Result<JsonString, Refusal> {
+///         Err("parrots have no directory".into())
+///     }
+/// }
+///
+/// let (input, mut requests) = io::pipe()?;
+/// let (mut answers, output) = io::pipe()?;
+/// requests.write_all(b"{\"id\":1,\"method\":\"nope\"}\n")?;
+/// drop(requests);
+/// let served = serve(Parrots, input.into(), output.into(), ServeOptions::default())?;
+/// assert_eq!(served.exit_code(), 0);
+/// let mut text = String::new();
+/// answers.read_to_string(&mut text)?;
+/// assert!(text.contains("unknown DeepSeek Harness SDK runtime method: nope"));
+/// # Ok::<(), io::Error>(())
+/// ```
+///
+/// # Errors
+/// What the system reports of the poll, of signals, or of a descriptor that cannot be used at all.
+pub fn serve<H: AgentHost>(host: H, input: OwnedFd, output: OwnedFd, options: ServeOptions) -> io::Result<Served> {
+    let pump = Pump::new(input, output)?;
+    let signals = options.signals.then(|| Signals::register(pump.registry(), Pump::FREE_TOKEN)).transpose()?;
+    let mut server = Server::new();
+    server.max_tokens_as_success(options.max_tokens_as_success);
+    let shared = Arc::new(Shared::new(server, pump.waker(), options.max_backlog, options.when_full));
+    let agents = Agents { host: Arc::new(host), shared: shared.clone(), lanes: Lanes::new(), cells: BTreeMap::new() };
+    let mut serving = Serving { pump, signals, shared, agents, options, end: None, unasked: 0 };
+    let served = serving.run();
+    serving.agents.lanes.close();
+    served
+}
+
+/// One call of [`serve`].
+struct Serving<H: AgentHost> {
+    pump: Pump,
+    signals: Option<Signals>,
+    shared: Arc<Shared>,
+    agents: Agents<H>,
+    options: ServeOptions,
+    /// Why and until when to end. `None` while serving goes on; `shutdown` alone sets no bound.
+    end: Option<(Served, Instant)>,
+    /// Turns since the system was last asked for events.
+    unasked: u32,
+}
+
+impl<H: AgentHost> Serving<H> {
+    fn run(&mut self) -> io::Result<Served> {
+        let shared = self.shared.clone();
+        loop {
+            let mut hub = shared.lock();
+            let moved = self.pump.transfer(hub.server.peer_mut());
+            self.note_ends(&mut hub.server);
+            let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
+            shared.tell_room(&mut hub);
+            if self.is_over(&mut hub.server) {
+                return Ok(self.end.take().map_or(Served::Shutdown, |(served, _)| served));
+            }
+            let idle = moved.is_nothing() && tasks.is_empty();
+            hub.asleep = idle;
+            drop(hub);
+            tasks.into_iter().for_each(|task| self.agents.dispatch(task));
+            self.unasked += 1;
+            if idle {
+                self.ask(self.end.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now())))?;
+            } else if self.unasked >= TURNS_WITHOUT_ASKING {
+                self.ask(Some(Duration::ZERO))?;
+            }
+        }
+    }
+
+    /// Waits for the system to say something, and hears the signals.
+    fn ask(&mut self, wait: Option<Duration>) -> io::Result<()> {
+        self.unasked = 0;
+        self.pump.ask(wait)?;
+        let Some(signals) = &self.signals else { return Ok(()) };
+        if let Some(signal) = self.pump.events().find_map(|event| signals.caught(event)) {
+            // The second one does not wait.
+            let bound = match self.end {
+                Some((Served::Signal(_), _)) => Duration::ZERO,
+                _ => self.options.release_within,
+            };
+            self.end = Some((Served::Signal(signal), Instant::now() + bound));
+            self.shared.lock().server.close();
+        }
+        Ok(())
+    }
+
+    /// Sees that a direction has ended, once.
+    fn note_ends(&mut self, server: &mut Server) {
+        if let Some(error) = self.pump.output_error()
+            && !matches!(self.end, Some((Served::OutputClosed(_), _)))
+        {
+            let error = attempted("write to the client", error);
+            self.end = Some((Served::OutputClosed(error), Instant::now() + self.options.release_within));
+            server.close();
+        }
+        if !self.pump.input_open() && self.end.is_none() {
+            let served = match self.pump.input_error() {
+                Some(error) => Served::InputFailed(attempted("read from the client", error)),
+                None if server.phase() == Phase::Serving => Served::InputEnded,
+                None => Served::Shutdown,
+            };
+            self.end = Some((served, Instant::now() + self.options.finish_within));
+        }
+    }
+
+    /// Whether nothing is left to do, or no time to do it in.
+    fn is_over(&mut self, server: &mut Server) -> bool {
+        let late = self.end.as_ref().is_some_and(|(_, until)| Instant::now() >= *until);
+        match server.phase() {
+            Phase::Released => late || server.backlog() == 0,
+            // A client that has seen `shutdown` fail may go on until it ends the input.
+            Phase::Failed => late || self.end.is_some() && server.backlog() == 0,
+            Phase::Draining if late => {
+                server.close();
+                self.end.iter_mut().for_each(|(_, until)| *until += self.options.release_within);
+                false
+            }
+            Phase::Serving | Phase::Draining | Phase::Releasing => late,
+        }
+    }
+}
+
+/// The agents of one connection, each in a lane of its own.
+struct Agents<H: AgentHost> {
+    host: Arc<H>,
+    shared: Arc<Shared>,
+    /// `None` is the lane of the routes.
+    lanes: Lanes<Option<JsonString>>,
+    cells: BTreeMap<JsonString, Cell<H::Agent>>,
+}
+
+/// An agent from when it is open to when it is released. Only its lane locks it.
+type Cell<A> = Arc<Mutex<Option<A>>>;
+
+impl<H: AgentHost> Agents<H> {
+    fn dispatch(&mut self, task: Task) {
+        let shared = self.shared.clone();
+        match task {
+            Task::Route { route, reply } => {
+                let host = self.host.clone();
+                self.run(None, move || {
+                    let outcome = guarded(|| host.route(&route));
+                    shared.act(|server| server.routed(reply, outcome));
+                });
+            }
+            Task::Open { session, how, route } => {
+                let (host, cell) = (self.host.clone(), Cell::default());
+                self.cells.insert(session.clone(), Cell::clone(&cell));
+                self.run(Some(session.clone()), move || {
+                    let outcome = guarded(|| host.open(how, &route, Sink::new(&shared, &session)));
+                    let outcome = outcome.map(|agent| *lock(&cell) = Some(agent));
+                    shared.act(|server| server.opened(&session, outcome));
+                });
+            }
+            Task::Prompt { session, content_blocks, reply } => {
+                let cell = self.cells.get(&session).cloned().unwrap_or_default();
+                let responder = PromptResponder::new(&shared, reply);
+                self.run(Some(session), move || {
+                    // Whatever comes of it, the responder answers.
+                    let _ = guarded(|| {
+                        if let Some(agent) = &mut *lock(&cell) {
+                            agent.prompt(content_blocks.as_json(), responder);
+                        }
+                        Ok(())
+                    });
+                });
+            }
+            Task::WorkingDirectory { session, change, reply } => {
+                let cell = self.cells.get(&session).cloned().unwrap_or_default();
+                self.run(Some(session), move || {
+                    let outcome = guarded(|| match &mut *lock(&cell) {
+                        Some(agent) => agent.working_directory(change.as_ref()),
+                        None => Err("the session has no agent".into()),
+                    });
+                    shared.act(|server| server.directory(reply, outcome));
+                });
+            }
+            Task::Release { session } => {
+                let cell = self.cells.remove(&session).unwrap_or_default();
+                self.run(Some(session.clone()), move || {
+                    let agent = lock(&cell).take();
+                    let outcome = guarded(|| agent.map_or(Ok(()), Agent::release));
+                    shared.act(|server| server.released(&session, outcome));
+                });
+            }
+        }
+    }
+
+    /// Without a thread to be had, the loop does it: late is better than never.
+    fn run(&self, lane: Option<JsonString>, job: impl FnOnce() + Send + 'static) {
+        if let Err(job) = self.lanes.run(lane, job) {
+            job();
+        }
+    }
+}
+
+/// The same error, with a text that says what failed.
+fn attempted(attempt: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {attempt}: {error}"))
+}
+
+fn lock<A>(cell: &Mutex<Option<A>>) -> MutexGuard<'_, Option<A>> {
+    cell.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the author's code; a panic, which the panic hook has told on stderr, becomes a refusal.
+fn guarded<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic: Box<dyn core::any::Any + Send>| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(Refusal::new(format!("the agent panicked: {text}")))
+    })
+}

@@ -1,0 +1,105 @@
+//! The handle of a subscription of a blocking client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::{Error, ErrorKind};
+use super::harness_client::HarnessClient;
+use crate::client::{Delivery, SubscriptionId};
+
+/// A queue of notifications, from [`HarnessClient::subscribe`]. Dropping it ends the subscription.
+///
+/// Since nothing happens behind the caller's back, the methods that may have to read take the client. After the end
+/// of the connection what is in the queue comes first, then the error; after [`HarnessClient::close`] the error comes
+/// at once.
+#[derive(Debug)]
+#[must_use = "the subscription ends with its handle"]
+pub struct Subscription {
+    id: SubscriptionId,
+    /// Gone with this handle, which the client sees.
+    _alive: Arc<()>,
+}
+
+impl Subscription {
+    pub(super) fn new(id: SubscriptionId, alive: Arc<()>) -> Self {
+        Self { id, _alive: alive }
+    }
+
+    /// The next delivery; waits for it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Closed`] where no more can come, [`ErrorKind::PredicatePanicked`], [`ErrorKind::System`].
+    pub fn next(&self, client: &mut HarnessClient) -> Result<Delivery, Error> {
+        loop {
+            if let Some(delivery) = self.wait(client, None)? {
+                return Ok(delivery);
+            }
+        }
+    }
+
+    /// The next delivery; waits for it, but no longer than that. `None` where the time was up.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn next_timeout(&self, client: &mut HarnessClient, timeout: Duration) -> Result<Option<Delivery>, Error> {
+        let deadline = client.connection_mut().now().checked_add(timeout);
+        self.wait(client, deadline)
+    }
+
+    /// The next delivery, if one waits in the queue. Reads nothing.
+    pub fn try_next(&self, client: &mut HarnessClient) -> Option<Delivery> {
+        client.connection_mut().client.next_delivery(self.id)
+    }
+
+    /// All deliveries from here on, each waited for; ends after the first error.
+    pub fn iter<'c>(&'c self, client: &'c mut HarnessClient) -> Deliveries<'c> {
+        Deliveries { subscription: self, client, failed: false }
+    }
+
+    /// The most notifications that ever waited in the queue.
+    #[must_use]
+    pub fn high_water(&self, client: &HarnessClient) -> usize {
+        client.machine().high_water(self.id).unwrap_or_default()
+    }
+
+    fn wait(&self, client: &mut HarnessClient, deadline: Option<Duration>) -> Result<Option<Delivery>, Error> {
+        const ATTEMPTED: &str = "wait for a notification";
+        loop {
+            if let Some(delivery) = self.try_next(client) {
+                return Ok(Some(delivery));
+            }
+            if client.connection_mut().has_ended() {
+                return Err(client.closed(ATTEMPTED));
+            }
+            if client.machine().is_deaf(self.id) {
+                return Err(Error::new(ATTEMPTED, ErrorKind::PredicatePanicked));
+            }
+            if deadline.is_some_and(|deadline| client.connection_mut().now() >= deadline) {
+                return Ok(None);
+            }
+            client.connection_mut().expire();
+            client.turn(deadline, true, &mut |_, _| {})?;
+        }
+    }
+}
+
+/// What a subscription gives out, one by one, from [`Subscription::iter`].
+#[derive(Debug)]
+pub struct Deliveries<'c> {
+    subscription: &'c Subscription,
+    client: &'c mut HarnessClient,
+    failed: bool,
+}
+
+impl Iterator for Deliveries<'_> {
+    type Item = Result<Delivery, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let delivery = self.subscription.next(self.client);
+        self.failed = delivery.is_err();
+        Some(delivery)
+    }
+}

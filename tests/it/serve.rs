@@ -1,0 +1,346 @@
+//! The embedded runtime as a process: what it sends, and how it ends.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use dsh_wire::json::{Json, Kind};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::recording::{self, Direction};
+
+/// Nothing that these tests wait for takes so long.
+const BOUND: Duration = Duration::from_secs(10);
+
+const INITIALIZE: &str = concat!(
+    r#"{"id":"i","method":"initialize","#,
+    r#""params":{"cwd":"/tmp","provider":"deepseek-official","model":"deepseek-v4-flash"}}"#,
+);
+
+fn prompt(id: &str, session: &str, text: &str) -> String {
+    let blocks = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+    format!(
+        r#"{{"id":"{id}","method":"session/prompt","params":{{"sessionId":"{session}","contentBlocks":{blocks}}}}}"#
+    )
+}
+
+/// A folder of its own; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("dsh-wire-it-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().canonicalize().unwrap().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn command(home: Option<&Path>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dsh-wire"));
+    command.args(["serve", "--profile", "sdk-minimal"]).env_remove("DSH_HOME");
+    home.into_iter().for_each(|home| _ = command.env("DSH_HOME", home));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A running runtime.
+struct Runtime {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Runtime {
+    fn start() -> Self {
+        Self::start_at(None)
+    }
+
+    fn start_at(home: Option<&Path>) -> Self {
+        let mut child = command(home).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sent, lines) = channel();
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sent.send(line)));
+        Self { stdin: child.stdin.take(), child, lines }
+    }
+
+    fn ready() -> Self {
+        let mut runtime = Self::start();
+        runtime.says(INITIALIZE);
+        runtime.hears_from(r#""id":"i""#);
+        runtime
+    }
+
+    fn says(&mut self, line: &str) {
+        self.writes(&format!("{line}\n"));
+    }
+
+    /// In one piece, so that all of it is read at once.
+    fn writes(&mut self, lines: &str) {
+        self.stdin.as_mut().unwrap().write_all(lines.as_bytes()).unwrap();
+    }
+
+    #[track_caller]
+    fn hears(&mut self) -> String {
+        self.lines.recv_timeout(BOUND).expect("a line in time")
+    }
+
+    /// The next line with this in it.
+    #[track_caller]
+    fn hears_from(&mut self, part: &str) -> String {
+        loop {
+            let line = self.hears();
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// The lines left, how it ended, and its stderr.
+    #[track_caller]
+    fn ends(mut self) -> (Vec<String>, ExitStatus, String) {
+        let until = Instant::now() + BOUND;
+        let mut lines = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            lines.push(line);
+        }
+        assert!(Instant::now() < until, "it goes on: {lines:?}");
+        let status = self.child.wait().unwrap();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (lines, status, stderr)
+    }
+
+    #[track_caller]
+    fn ends_well(self) -> Vec<String> {
+        let (lines, status, stderr) = self.ends();
+        assert_eq!((status.code(), &*stderr), (Some(0), ""), "{status}");
+        lines
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A frame without its values, but for the words that say what it is.
+fn shape(json: Json<'_>, name: &str) -> String {
+    match json.kind() {
+        Kind::Object => {
+            let member = |(key, value): (_, Json<'_>)| format!("{key}:{}", shape(value, &format!("{key}")));
+            format!("{{{}}}", json.members().map(member).collect::<Vec<_>>().join(","))
+        }
+        Kind::Array => format!("[{}]", json.elements().map(|item| shape(item, "")).collect::<Vec<_>>().join(",")),
+        _ if ["type", "kind", "status", "target", "role", "name", "code", "seq", "turn", "step"].contains(&name) => {
+            json.get().into()
+        }
+        kind => format!("{kind:?}"),
+    }
+}
+
+/// The runtime sends what the official one was recorded to send, frame by frame, when the client does what it did.
+#[test]
+fn the_frames_of_the_recordings() {
+    for name in [
+        "handshake-plain",
+        "before-initialize",
+        "content-blocks-multi",
+        "thinking-two-turns",
+        "max-tokens",
+        "model-error-400",
+        "model-error-500-once",
+        "model-cut",
+        "tool-call",
+        "tool-unknown",
+        "unicode-answer",
+        "u2028",
+        "crlf",
+        "initialize-failed-after-good",
+        "initialize-twice-second-route",
+        "session-id-dots",
+        "unknown-method",
+        "wait-calls",
+        "client-notification",
+    ] {
+        let folder = Folder::new();
+        let mut runtime = Runtime::start();
+        let workspace = folder.0.display().to_string();
+        // Lines that were written together are written together.
+        let mut requests = String::new();
+        for (index, row) in recording::named(name).rows.iter().enumerate() {
+            let frame = String::from_utf8(row.bytes.clone()).unwrap();
+            if row.dir == Direction::ClientToServer {
+                requests += &frame.replace("/workspace", &workspace);
+                requests.push('\n');
+                continue;
+            }
+            runtime.writes(&std::mem::take(&mut requests));
+            let ours = runtime.hears();
+            let [official, ours] = [&*frame, &ours].map(|frame| shape(Json::new(frame).unwrap(), ""));
+            assert_eq!(official, ours, "{name}: line {}", index + 1);
+        }
+        assert_eq!(runtime.ends_well(), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_prompt_in_a_turn_waits_for_the_next() {
+    let mut runtime = Runtime::ready();
+    runtime.says(&prompt("1", "s", "@slow 60 never"));
+    runtime.hears_from("session/title");
+    for (id, start) in [("2", 0), ("3", 1)] {
+        runtime.says(&prompt(id, "s", "queued"));
+        let receipt = runtime.hears();
+        assert!(receipt.contains(&format!(r#""target":"next-turn","start":{start},"inserted""#)), "{receipt}");
+        assert!(runtime.hears().contains(&format!(r#""id":"{id}","result""#)));
+    }
+    // Shutdown in mid-turn: no further notification.
+    runtime.says(r#"{"id":"w","method":"session/wait","params":{"sessionId":"s"}}"#);
+    runtime.says(r#"{"id":"bye","method":"shutdown"}"#);
+    let lines = runtime.ends_well();
+    assert_eq!(lines, [r#"{"jsonrpc":"2.0","id":"w","result":{}}"#, r#"{"jsonrpc":"2.0","id":"bye","result":{}}"#]);
+}
+
+#[test]
+fn the_end_of_input() {
+    // What was read is answered, then it ends; a line without its end is no line.
+    let mut runtime = Runtime::start();
+    runtime.says(INITIALIZE);
+    runtime.says(r#"{"id":1,"method":"nope"}"#);
+    write!(runtime.stdin.as_mut().unwrap(), r#"{{"id":2,"method":"nope"}}"#).unwrap();
+    runtime.stdin = None;
+    assert_eq!(runtime.ends_well().len(), 2);
+
+    let mut runtime = Runtime::ready();
+    runtime.says(&prompt("1", "s", "@slow 60 never"));
+    runtime.hears_from(r#""id":"1""#);
+    runtime.says(r#"{"id":"w","method":"session/wait","params":{"sessionId":"s"}}"#);
+    runtime.stdin = None;
+    assert_eq!(runtime.ends_well().last().unwrap(), r#"{"jsonrpc":"2.0","id":"w","result":{}}"#);
+}
+
+#[test]
+fn signals() {
+    for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {
+        for text in ["hello", "@slow 60 never", "@bash sleep 60"] {
+            let mut runtime = Runtime::ready();
+            runtime.says(&prompt("1", "s", text));
+            runtime.hears_from(match text {
+                "hello" => "idle",
+                "@slow 60 never" => "session/title",
+                _ => "tool/call",
+            });
+            runtime.signal(signal);
+            let (lines, status, stderr) = runtime.ends();
+            assert_eq!((lines.len(), status.code(), &*stderr), (0, Some(code), ""), "{text}: {status} {lines:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_closes_the_output() {
+    let mut child = command(None).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{INITIALIZE}").unwrap();
+    let status = child.wait().unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(1), None));
+    assert!(stderr.starts_with("error: cannot write to the client: ") && stderr.lines().count() == 1, "{stderr}");
+}
+
+#[test]
+fn files_and_sockets_serve_as_well() {
+    let folder = Folder::new();
+    let (input, output) = (folder.0.join("in"), folder.0.join("out"));
+    std::fs::write(&input, format!("{INITIALIZE}\n")).unwrap();
+    let mut from_file = command(None);
+    from_file.stdin(File::open(&input).unwrap()).stdout(File::create(&output).unwrap());
+    assert_eq!(from_file.status().unwrap().code(), Some(0));
+    assert_eq!(std::fs::read_to_string(&output).unwrap().lines().count(), 1);
+
+    let mut from_null = command(None);
+    from_null.stdin(Stdio::null()).stdout(Stdio::null());
+    assert_eq!(from_null.status().unwrap().code(), Some(0));
+
+    let mut from_folder = command(None);
+    from_folder.stdin(File::open(&folder.0).unwrap());
+    let output = from_folder.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr.starts_with("error: cannot read from the client: "), "{stderr}");
+
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut on_socket = command(None);
+    on_socket.stdin(std::os::fd::OwnedFd::from(theirs.try_clone().unwrap()));
+    on_socket.stdout(std::os::fd::OwnedFd::from(theirs.try_clone().unwrap()));
+    let mut child = on_socket.spawn().unwrap();
+    drop(on_socket);
+    writeln!(&ours, "{INITIALIZE}").unwrap();
+    ours.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    // Blocking again, as it was.
+    let flags = rustix::fs::fcntl_getfl(&theirs).unwrap();
+    assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK));
+    drop(theirs);
+    let mut answer = String::new();
+    (&ours).read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("serverInfo"), "{answer}");
+}
+
+#[test]
+fn sessions_are_kept_and_resumed() {
+    let home = Folder::new();
+    let resume = r#"{"id":"r","method":"session/resume","params":{"sessionId":"keep/ \ud83d"}}"#;
+    let mut first = Runtime::start_at(Some(&home.0));
+    first.says(INITIALIZE);
+    first.hears_from(r#""id":"i""#);
+    first.says(resume);
+    assert!(first.hears().contains("not found"));
+    first.says(&prompt("1", r"keep/ \ud83d", "hello"));
+    let last = first.hears_from("turn/end");
+    assert!(last.contains(r#""seq":13"#), "{last}");
+
+    let mut second = Runtime::start_at(Some(&home.0));
+    second.says(INITIALIZE);
+    second.hears_from(r#""id":"i""#);
+    second.says(resume);
+    assert!(second.hears().contains("is already owned by an active write handle"));
+    second.says(&prompt("1", r"keep/ \ud83d", "hello"));
+    assert!(second.hears().contains("already exists"));
+
+    // Killed in mid-turn: what was told is kept.
+    first.hears_from("idle");
+    first.says(&prompt("2", r"keep/ \ud83d", "@slow 60 never"));
+    first.hears_from("step/start");
+    first.signal(Signal::KILL);
+    first.child.wait().unwrap();
+    second.says(resume);
+    assert!(second.hears().contains(r#""id":"r","result":{}"#));
+    second.says(resume);
+    assert!(second.hears().contains("already open"));
+    second.says(&prompt("3", r"keep/ \ud83d", "after"));
+    assert!(second.hears_from("turn/start").contains(r#""data":{"turn":3}"#));
+    assert!(second.hears_from("request/header").contains(r#""reason":"resume""#));
+    assert!(second.hears_from("assistant/message").contains("echo: after"));
+}
