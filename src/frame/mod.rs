@@ -26,7 +26,7 @@ use core::ops::Range;
 
 pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
 
-use crate::json::{self, Json, JsonBuf, JsonStr, Kind, SyntaxError, SyntaxErrorKind};
+use crate::json::{self, Json, JsonBuf, JsonStr, Kind, LongItem, SyntaxError, SyntaxErrorKind};
 
 /// One JSON-RPC message, lent from its line.
 ///
@@ -227,7 +227,8 @@ impl<'a> Frame<'a> {
     pub fn parse(line: &'a str) -> Result<Self, NotAFrame> {
         let text = json::trim(line);
         let mut envelope = Envelope::default();
-        let whole = if json::compact_object(text, &mut |name, value| envelope.note(text, name, value)) {
+        let compact = json::compact_object(text, &mut |name, value| envelope.note(text, name, value));
+        let whole = if compact.is_some() {
             0..text.len()
         } else {
             envelope = Envelope::default();
@@ -240,8 +241,9 @@ impl<'a> Frame<'a> {
         }
         let id = piece(text, envelope.id).and_then(Id::new);
         let method = piece(text, envelope.method).and_then(Json::as_str);
+        let long = compact.map_or(LongItem::NONE, |long| LongItem::new(envelope.params.start, long.start, long.end));
         let params = piece(text, envelope.params).filter(|json| json.kind() == Kind::Object);
-        let params = params.unwrap_or(Json::EMPTY_OBJECT);
+        let params = params.map_or(Json::EMPTY_OBJECT, |json| json.with_long_item(long));
         match (id, method) {
             (Some(id), Some(method)) => Ok(Self::Request { id, method, params }),
             (None, Some(method)) => Ok(Self::Notification { method, params }),
