@@ -4,9 +4,10 @@ use alloc::collections::VecDeque;
 
 use super::{SessionTree, read, subscription};
 use crate::json::{Json, JsonStr, JsonString};
+use crate::wire::stream::StreamChunk;
 use crate::wire::{
     Decode, EventData, FinishStatus, Notification, NotificationBody, NotificationBuf, PromptResult, SessionEvent,
-    SessionFinishedParams, Status, StreamChunk,
+    SessionFinishedParams, Status,
 };
 
 /// Where a notification stands to a [`Run`].

@@ -78,7 +78,9 @@ pub type Params<'a> = Json<'a>;
 pub struct Id<'a>(Json<'a>);
 
 impl<'a> Id<'a> {
-    fn new(json: Json<'a>) -> Option<Self> {
+    /// An id of one's own choice; `None` where it is no string or number.
+    #[must_use]
+    pub fn new(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), Kind::String | Kind::Number).then_some(Self(json))
     }
 
@@ -149,6 +151,7 @@ impl fmt::Debug for ErrorObject<'_> {
 
 /// What a peer answered instead of a result; owns it all.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RpcError {
     /// The code; `None` where the peer sent none, or none that is a whole number of 64 bits.
     pub code: Option<i64>,

@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+use crate::frame::Id;
+use crate::json::Json;
+
 /// One call of ours: its number on this connection, from 0. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub(super) u64);
@@ -44,8 +47,8 @@ impl Ids {
         self.next += 1;
     }
 
-    /// Writes the id as a JSON string, quotes included.
-    pub(super) fn write<'b>(&self, call: CallId, buf: &'b mut [u8; LEN + 2]) -> &'b str {
+    /// Writes the id.
+    pub(super) fn write<'b>(&self, call: CallId, buf: &'b mut [u8; LEN + 2]) -> Id<'b> {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         let value = u128::from(self.high) << 64 | u128::from(VARIANT | call.0 & NUMBER_MASK);
         *buf = [b'"'; LEN + 2];
@@ -56,7 +59,7 @@ impl Ids {
             let nibble = (value >> (124 - 4 * index)) as usize & 15;
             *digit = HEX.get(nibble).copied().unwrap_or_default();
         }
-        core::str::from_utf8(buf).unwrap_or_default()
+        Id::from_proved(Json::from_proved(core::str::from_utf8(buf).unwrap_or_default()))
     }
 
     /// The call that an id (without quotes) belongs to, if we have made it.
@@ -84,8 +87,8 @@ mod tests {
         }
         let mut buf = [0; LEN + 2];
         let id = ids.write(CallId(255), &mut buf);
-        assert_eq!(id, r#""req_0123456789ab8def80000000000000ff""#);
-        let plain = id.trim_matches('"');
+        assert_eq!(id.get(), r#""req_0123456789ab8def80000000000000ff""#);
+        let plain = id.get().trim_matches('"');
         assert_eq!(ids.read(plain), Some(CallId(255)));
         assert_eq!(ids.read(&plain.to_uppercase()), None);
         assert_eq!(ids.read(&plain[1..]), None);

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use dsh_wire::json::{JsonStr, JsonString};
 use dsh_wire::peer::AbortToken;
 use dsh_wire::stdio::{Input, RunOptions, RunResult};
+use dsh_wire::wire::turn::{TurnEnd, TurnEndReason};
 use dsh_wire::wire::{
     ContentBlock, Empty, EventData, FinishStatus, Method, Notification, NotificationBody, Resume, SessionParams,
-    TurnEnd, TurnEndReason,
 };
 
 use crate::failure::{Failure, TurnFailed};
@@ -154,7 +154,7 @@ impl Follower<'_> {
             }
             NotificationBody::SessionEvent(params) => match params.event.decode_data() {
                 Ok(EventData::TurnStart(_)) => self.failed = None,
-                Ok(EventData::TurnEnd(TurnEnd { reason: TurnEndReason::Error { error }, .. })) => {
+                Ok(EventData::TurnEnd(TurnEnd { reason: TurnEndReason::Error { error, .. }, .. })) => {
                     self.failed = Some(TurnFailed {
                         code: Some(error.code.to_string()),
                         message: Some(error.message.to_string()),
