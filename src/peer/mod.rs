@@ -285,7 +285,7 @@ impl<T> Peer<T> {
     /// Requests of the peer's that have not been answered.
     #[must_use]
     pub fn replies_owed(&self) -> u64 {
-        self.inbound.requests - self.outbound.answered
+        self.inbound.requests.saturating_sub(self.outbound.answered)
     }
 
     /// The line buffer, for its counters.

@@ -36,8 +36,9 @@ pub struct ServeOptions {
     pub when_full: WhenFull,
     /// As [`Server::max_tokens_as_success`].
     pub max_tokens_as_success: bool,
-    /// Take SIGINT and SIGTERM as requests to end, in order; a second one ends at once. Off by default for
-    /// [`serve`], on for [`serve_stdio`].
+    /// Take SIGINT and SIGTERM as requests to end, in order; a second one ends at once. Off unless asked for;
+    /// [`serve_stdio`] always does it. Afterwards the process ignores both, since what they did before cannot be brought
+    /// back.
     pub signals: bool,
 }
 
@@ -84,7 +85,9 @@ impl Served {
 }
 
 /// Serves on the process's own stdin and stdout, which belong to the protocol for that time ([`OwnStdio`]), and takes
-/// SIGINT and SIGTERM as requests to end.
+/// SIGINT and SIGTERM as requests to end. To leave the signals alone, use [`OwnStdio`] and [`serve`].
+///
+/// An agent that is left behind at the end may print to the real stdout, which is given back then.
 ///
 /// # Errors
 /// Stdin or stdout cannot be taken, or as [`serve`].

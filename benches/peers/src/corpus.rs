@@ -263,7 +263,7 @@ fn deep(out: &mut String, random: &mut Random) {
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -272,11 +272,11 @@ impl Random {
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        (self.word() % n as u64) as usize
     }
 
     fn uuid(&mut self) -> String {
-        let (a, b) = (self.next(), self.next());
+        let (a, b) = (self.word(), self.word());
         format!(
             "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
             a >> 32,
