@@ -213,8 +213,9 @@ fn stays_flat(mut round: impl FnMut(u64)) {
     let before = resident();
     (ROUNDS / 10..ROUNDS).for_each(&mut round);
     let grown = resident().saturating_sub(before);
-    // At a word a round it would be 720 KB, or 7 MB in a release build.
-    assert!(grown < ROUNDS / 2, "{grown} bytes more after {ROUNDS} rounds");
+    // The allocator's own steps are 64 KiB; a leak of a word a round would be 720 KB, or 7 MB in a release build.
+    assert!(grown <= 256 << 10, "{grown} bytes more after {ROUNDS} rounds");
+    println!("{grown} bytes more after {ROUNDS} rounds");
 }
 
 #[test]
