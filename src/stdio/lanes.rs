@@ -12,7 +12,7 @@ const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs jobs by lanes. As many threads as lanes that have a job; a lane without jobs costs nothing.
+/// Runs jobs by lanes. As many threads as lanes that have a job, up to a limit; a lane without jobs costs nothing.
 #[derive(Clone)]
 pub(super) struct Lanes<K>(Arc<Shared<K>>);
 
@@ -28,13 +28,28 @@ struct State<K> {
     ready: VecDeque<K>,
     /// Threads that wait for a lane.
     idle: usize,
+    /// Threads that there are; at most `limit`.
+    threads: usize,
+    limit: usize,
     /// No thread waits any more.
     closed: bool,
 }
 
 impl<K: Ord + Clone + Send + 'static> Lanes<K> {
     pub(super) fn new() -> Self {
-        let state = State { queues: BTreeMap::new(), ready: VecDeque::new(), idle: 0, closed: false };
+        Self::with_limit(usize::MAX)
+    }
+
+    /// With no more than so many threads, at least one; lanes that have none wait.
+    pub(super) fn with_limit(limit: usize) -> Self {
+        let state = State {
+            queues: BTreeMap::new(),
+            ready: VecDeque::new(),
+            idle: 0,
+            threads: 0,
+            limit: limit.max(1),
+            closed: false,
+        };
         Self(Arc::new(Shared { state: Mutex::new(state), work: Condvar::new() }))
     }
 
@@ -50,12 +65,13 @@ impl<K: Ord + Clone + Send + 'static> Lanes<K> {
         }
         if state.idle > state.ready.len() {
             self.0.work.notify_one();
-        } else {
+        } else if state.threads < state.limit {
             // The new thread waits for the lock, and finds the job.
             let shared = self.0.clone();
             if thread::Builder::new().name("dsh-wire agent".into()).spawn(move || shared.work()).is_err() {
                 return Err(Box::new(job));
             }
+            state.threads += 1;
         }
         state.queues.insert(lane.clone(), [Box::new(job) as Job].into());
         state.ready.push_back(lane);
@@ -92,6 +108,7 @@ impl<K: Ord + Clone> Shared<K> {
                 continue;
             }
             if state.closed {
+                state.threads -= 1;
                 return;
             }
             state.idle += 1;
@@ -99,6 +116,7 @@ impl<K: Ord + Clone> Shared<K> {
             state = woken;
             state.idle -= 1;
             if timeout.timed_out() && state.ready.is_empty() {
+                state.threads -= 1;
                 return;
             }
         }
