@@ -192,6 +192,7 @@ impl Session<'_> {
         if deadline.is_some_and(|deadline| self.client.connection_mut().now() >= deadline) {
             return Err(Error::new(ATTEMPTED, ErrorKind::TimedOut { after: progress.options.timeout }));
         }
+        self.client.connection_mut().fail_over_backlog("a run that waits for its receipt", progress.run.held());
         // Calls that wait are ended by the connection, with the same cause.
         if self.client.connection_mut().has_ended() && self.client.pending_calls() == 0 {
             return Err(self.client.closed(ATTEMPTED));

@@ -35,7 +35,7 @@ pub struct PendingCall<R> {
     method: Cow<'static, str>,
     timeout: Option<Duration>,
     /// Gone with this handle, so that the answer is not kept for nobody.
-    _alive: Arc<()>,
+    alive: Arc<()>,
 }
 
 /// One runtime and the connection to it: every method of the protocol, notifications, requests of the runtime.
@@ -238,7 +238,7 @@ impl HarnessClient {
             Ok(call) => {
                 let alive = Arc::new(());
                 self.calls.insert(call.id(), Arc::downgrade(&alive));
-                Ok(PendingCall { call, method: method.to_owned().into(), timeout, _alive: alive })
+                Ok(PendingCall { call, method: method.to_owned().into(), timeout, alive })
             }
             Err(error) => Err(self.not_sent(format!("call {method}"), error)),
         }
@@ -273,6 +273,11 @@ impl HarnessClient {
     }
 
     pub(super) fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
+        // Call ids are numbers that count from 0 on each connection, so only the handle tells whose a call is.
+        let ours = self.calls.get(&call.call.id()).is_some_and(|alive| alive.as_ptr() == Arc::as_ptr(&call.alive));
+        if !ours {
+            return Some(Err(Error::new(format!("call {}", call.method), ErrorKind::NoSuchCall)));
+        }
         let end = self.connection.client.take(&call.call)?;
         self.calls.remove(&call.call.id());
         Some(end.map_err(|failure| {

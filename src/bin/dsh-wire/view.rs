@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use dsh_wire::json::{Json, JsonStr};
-use dsh_wire::wire::{Block, Blocks, Decode, EventData, Notification, NotificationBody, StreamChunk, ToolResult};
+use dsh_wire::wire::stream::StreamChunk;
+use dsh_wire::wire::turn::ToolResult;
+use dsh_wire::wire::{Block, Blocks, Decode, EventData, Notification, NotificationBody};
 
 use crate::terminal::{Styles, VisibleText, shortened};
 
@@ -130,7 +132,7 @@ fn first_text(blocks: &Blocks<'_>) -> String {
     blocks
         .iter()
         .find_map(|block| match block {
-            Ok(Block::Text { text }) => Some(text.to_string_lossy().into_owned()),
+            Ok(Block::Text { text, .. }) => Some(text.to_string_lossy().into_owned()),
             Ok(Block::ToolResult { content, .. }) => Some(content.text().to_string()),
             _ => None,
         })
