@@ -363,6 +363,12 @@ impl Client {
         Some(request)
     }
 
+    /// Whether a request of the runtime waits to be taken.
+    #[must_use]
+    pub fn has_request(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     /// Answers a request of the runtime with a result.
     ///
     /// # Errors
@@ -409,6 +415,12 @@ impl Client {
     /// The next delivery to a subscription that waits in its queue.
     pub fn next_delivery(&mut self, subscription: SubscriptionId) -> Option<Delivery> {
         self.subscriptions.pop(subscription)
+    }
+
+    /// Whether a delivery to a subscription waits in its queue.
+    #[must_use]
+    pub fn has_delivery(&self, subscription: SubscriptionId) -> bool {
+        self.subscriptions.has_delivery(subscription)
     }
 
     /// Whether a subscription gets nothing more though the connection lives: it was ended, or its predicate panicked.
