@@ -464,6 +464,11 @@ impl Outgoing<'_> {
         let message = format!("method not found: {method}");
         self.0.refuse(reply, METHOD_NOT_FOUND, &message, None::<&()>)
     }
+
+    /// Counts a request as answered whose answer nobody can hear.
+    pub(crate) fn forgo(&mut self, _: Reply) {
+        self.0.answered += 1;
+    }
 }
 
 /// Why nothing was sent. Nothing has changed.
