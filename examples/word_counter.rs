@@ -35,7 +35,8 @@ impl TurnAgent for WordCounter {
     fn use_tool(&mut self, step: &mut Step<'_>, call: &ToolUse) -> Result<ToolOutput, ToolError> {
         let file = call.argument("file").and_then(|file| file.as_json().parse::<String>().ok());
         let path = step.cwd().join(file.ok_or_else(ToolError::bad_arguments)?);
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let words = text.split_whitespace().count();
         self.found = Some(words);
         Ok(words.to_string().into())

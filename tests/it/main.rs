@@ -6,6 +6,8 @@ mod bounds;
 mod client;
 #[cfg(feature = "cli")]
 mod command;
+#[cfg(feature = "cli")]
+mod embedded;
 mod frame;
 #[cfg(feature = "stdio")]
 mod host;
@@ -18,6 +20,12 @@ mod properties;
 mod recording;
 mod replay;
 #[cfg(feature = "cli")]
+mod runtime;
+#[cfg(feature = "cli")]
 mod serve;
 mod server;
+#[cfg(feature = "cli")]
+mod subagents;
+#[cfg(feature = "stdio")]
+mod turns;
 mod wire;
