@@ -105,6 +105,10 @@ pub fn serve_stdio<H: AgentHost>(host: H, options: ServeOptions) -> io::Result<S
 /// agents run on threads that come and go as needed. An agent that is still at work when the bounds in time have
 /// passed is left behind.
 ///
+/// Most agents want [`Turns`](super::turns::Turns) as their host; the guide is the documentation of
+/// [its module](super::turns). This is a host that says everything itself, and says too little for clients that wait for
+/// the receipt of a prompt:
+///
 /// ```
 /// use std::io::{self, Read, Write};
 /// use dsh_wire::json::{Json, JsonString};
@@ -216,7 +220,7 @@ impl<H: AgentHost> Serving<H> {
                 Some((Served::Signal(_), _)) => Duration::ZERO,
                 _ => self.options.release_within,
             };
-            self.end = Some((Served::Signal(signal), Instant::now() + bound));
+            self.end = Some((Served::Signal(signal), later(Instant::now(), bound)));
             self.shared.lock().server.close();
         }
         Ok(())
@@ -228,7 +232,7 @@ impl<H: AgentHost> Serving<H> {
             && !matches!(self.end, Some((Served::OutputClosed(_), _)))
         {
             let error = attempted("write to the client", error);
-            self.end = Some((Served::OutputClosed(error), Instant::now() + self.options.release_within));
+            self.end = Some((Served::OutputClosed(error), later(Instant::now(), self.options.release_within)));
             server.close();
         }
         if !self.pump.input_open() && self.end.is_none() {
@@ -237,7 +241,7 @@ impl<H: AgentHost> Serving<H> {
                 None if server.phase() == Phase::Serving => Served::InputEnded,
                 None => Served::Shutdown,
             };
-            self.end = Some((served, Instant::now() + self.options.finish_within));
+            self.end = Some((served, later(Instant::now(), self.options.finish_within)));
         }
     }
 
@@ -250,7 +254,7 @@ impl<H: AgentHost> Serving<H> {
             Phase::Failed => late || self.end.is_some() && server.backlog() == 0,
             Phase::Draining if late => {
                 server.close();
-                self.end.iter_mut().for_each(|(_, until)| *until += self.options.release_within);
+                self.end.iter_mut().for_each(|(_, until)| *until = later(*until, self.options.release_within));
                 false
             }
             Phase::Serving | Phase::Draining | Phase::Releasing => late,
@@ -331,6 +335,12 @@ impl<H: AgentHost> Agents<H> {
             job();
         }
     }
+}
+
+/// That much later; where a clock cannot say when that is, as good as never.
+fn later(from: Instant, time: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(1 << 32);
+    from + time.min(NEVER)
 }
 
 /// The same error, with a text that says what failed.

@@ -8,6 +8,8 @@ mod client;
 mod command;
 #[cfg(feature = "cli")]
 mod embedded;
+#[cfg(feature = "cli")]
+mod faults;
 mod frame;
 #[cfg(feature = "stdio")]
 mod host;

@@ -1,11 +1,13 @@
 //! Measures dsh-wire against its peers and against what the machine can do.
 //!
 //! - `dsh-wire-bench`: the table of ratios, with interleaved repetitions and medians.
+//! - `dsh-wire-bench serve`: the serving end against the pipe alone.
 //! - `dsh-wire-bench count CORPUS SUBJECT`: one pass, for callgrind.
 
 mod corpus;
 mod decode;
 mod measure;
+mod serve;
 
 use corpus::Corpus;
 
@@ -23,6 +25,7 @@ fn main() {
             let corpus = corpus::generate(name, 1 << 20);
             decode::run_for(2.0, subject, &corpus);
         }
+        ["serve"] => serve::table(),
         ["write", dir] => {
             for name in corpus::NAMES {
                 std::fs::write(format!("{dir}/{name}.jsonl"), &corpus::generate(name, 4 << 20).bytes)

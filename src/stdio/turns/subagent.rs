@@ -103,15 +103,21 @@ pub(super) fn settle(child: &Arc<Shared>, last: &Last) {
     let Some(link) = &child.parent else { return };
     let Some(parent) = Weak::upgrade(&link.session) else { return };
     let id = child.sink.session();
-    let summary = format!("Background subagent {id} finished and will do no further work unless you send it more.");
+    let outcome = match &last.reason {
+        Some(Reason::Completed) => "finished and will do no further work unless you send it more.",
+        Some(Reason::MaxTokens) => "ran out of room before it finished.",
+        _ => "failed before it finished.",
+    };
+    let summary = format!("Background subagent {id} {outcome}");
     let content =
         last.answer.as_ref().filter(|_| !matches!(last.reason, Some(Reason::Error { .. }))).map(Answer::content);
     let content = content.map(|blocks| buf(&blocks));
     let closing = content.as_ref().and_then(|content| Blocks::decode(content.as_json()).ok());
     let text = closing.map(|blocks| format!("{}", blocks.text()));
     let mut texts: Vec<&str> = [&*summary].into();
-    if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-        texts.extend(["Its closing message:", text]);
+    match text.as_deref().filter(|text| !text.is_empty()) {
+        Some(text) => texts.extend(["Its closing message:", text]),
+        None => texts.push("It left no closing message."),
     }
     let source = Settled { kind: "subagent-settled", form: "notice", summary: &summary, sender_session_id: id };
     let note = Message::note(parent.ids.of_inbox(), &texts, &source);
