@@ -313,6 +313,10 @@ impl World {
                     self.ended.push_back((call, Err(Unanswered::Lost(why))));
                     continue;
                 }
+                Event::RequestTooLong { reply, .. } => {
+                    self.asked.entry(reply.id().get().into()).or_default().push(Asked::Hopeless);
+                    continue;
+                }
                 other => panic!("{other:?}"),
             };
             let session = params.member("sessionId").and_then(Json::as_str).map(JsonString::from);
