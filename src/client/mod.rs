@@ -335,6 +335,12 @@ impl Client {
                 let _ = outgoing.refuse_method(reply, method);
                 Event::Refused { method }
             }
+            peer::Event::RequestTooLong { method, reply, limit } => {
+                counters.requests += 1;
+                counters.refused += 1;
+                let _ = outgoing.refuse_too_long(reply, limit);
+                Event::Refused { method }
+            }
             peer::Event::Unmatched { id, outcome } => {
                 counters.unmatched += 1;
                 Event::Unmatched { id, outcome }

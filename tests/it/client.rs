@@ -10,7 +10,7 @@ use dsh_wire::stdio::{
     CallOptions, Cause, DeepSeekHarness, ErrorKind, Exit, HarnessClient, HarnessOptions, Launch, PendingCall,
     RunOptions, SpawnFault, Stderr,
 };
-use dsh_wire::wire::{ContentBlock, InitializeParams};
+use dsh_wire::wire::ContentBlock;
 use serde_json::json;
 
 use crate::faulty::{SECOND, chain, count, exists, faulty, options, route, start, within};

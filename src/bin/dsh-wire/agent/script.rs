@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told() {
         for (script, expected) in [
-            ("[", "unexpected end"),
+            ("[", "the text ends inside a value"),
             ("{}", "it has to be a list of rules"),
             ("[{}]", "rule 1: it has no \"match\""),
             (r#"[{"match": "(", "replies": []}]"#, "rule 1: "),
