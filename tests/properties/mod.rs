@@ -17,14 +17,16 @@ pub(crate) mod odd;
 pub(crate) mod oracle;
 pub(crate) mod pair;
 pub(crate) mod peer;
+pub(crate) mod server;
 
 pub(crate) type Property = fn(&[u8]);
 
 /// Each property under the name of its fuzz target and corpus.
-pub(crate) const ALL: [(&str, Property); 5] = [
+pub(crate) const ALL: [(&str, Property); 6] = [
     ("json", json::check),
     ("frame", frame::check),
     ("lines", lines::check),
     ("peer", peer::check),
     ("pair", pair::check),
+    ("server", server::check),
 ];
