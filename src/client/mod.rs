@@ -344,6 +344,12 @@ impl Client {
                 let _ = outgoing.refuse_method(reply, method);
                 Event::Refused { method }
             }
+            peer::Event::RequestTooLong { method, reply, limit } => {
+                counters.requests += 1;
+                counters.refused += 1;
+                let _ = outgoing.refuse_too_long(reply, limit);
+                Event::Refused { method }
+            }
             peer::Event::Unmatched { id, outcome } => {
                 counters.unmatched += 1;
                 Event::Unmatched { id, outcome }
@@ -370,6 +376,12 @@ impl Client {
         let request = self.requests.pop_front()?;
         self.request_bytes -= request.size();
         Some(request)
+    }
+
+    /// Whether a request of the runtime waits to be taken.
+    #[must_use]
+    pub fn has_request(&self) -> bool {
+        !self.requests.is_empty()
     }
 
     /// Answers a request of the runtime with a result.
@@ -418,6 +430,12 @@ impl Client {
     /// The next delivery to a subscription that waits in its queue.
     pub fn next_delivery(&mut self, subscription: SubscriptionId) -> Option<Delivery> {
         self.subscriptions.pop(subscription)
+    }
+
+    /// Whether a delivery to a subscription waits in its queue.
+    #[must_use]
+    pub fn has_delivery(&self, subscription: SubscriptionId) -> bool {
+        self.subscriptions.has_delivery(subscription)
     }
 
     /// Whether a subscription gets nothing more though the connection lives: it was ended, or its predicate panicked.

@@ -498,17 +498,15 @@ fn answer(out: &mut Outgoing<'_>, reply: Reply, outcome: Result<impl Serialize, 
         Ok(result) => out.answer(reply, &result),
         Err(refusal) => return refuse(out, reply, &refusal),
     };
-    match sent.map_err(|error| (error.reply, error.why)) {
-        Ok(()) => {}
-        Err((reply, SendError::Encode(why))) => refuse(out, reply, &Refusal::new(why.to_string())),
-        // Where the output has ended there is nobody to answer, but also nothing to wait for.
-        Err((reply, _)) => out.forgo(reply),
+    // Where the output has ended there is nobody to answer.
+    if let Err(error) = sent
+        && let SendError::Encode(why) = error.why
+    {
+        refuse(out, error.reply, &Refusal::new(why.to_string()));
     }
 }
 
 fn refuse(out: &mut Outgoing<'_>, reply: Reply, refusal: &Refusal) {
-    // A message always has a JSON form, so that only the end of the output is a reason to fail.
-    if let Err(error) = out.refuse(reply, INTERNAL_ERROR, refusal.message(), None::<&()>) {
-        out.forgo(error.reply);
-    }
+    // A message always has a JSON form, and where the output has ended there is nobody to answer.
+    let _ = out.refuse(reply, INTERNAL_ERROR, refusal.message(), None::<&()>);
 }

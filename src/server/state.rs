@@ -111,6 +111,8 @@ impl State {
     pub(super) fn event(&mut self, out: &mut Outgoing<'_>, event: Event<'_, ()>) {
         match event {
             Event::Request { method, params, reply } => self.request(out, method, params, reply),
+            // It fails only where the output has ended, and then nobody waits for the answer.
+            Event::RequestTooLong { reply, limit, .. } => drop(out.refuse_too_long(reply, limit)),
             Event::Notification { .. } => self.counters.notifications += 1,
             Event::Unmatched { .. } => self.counters.unmatched_responses += 1,
             Event::Dropped(_) => self.counters.dropped_lines += 1,

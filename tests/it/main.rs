@@ -6,6 +6,8 @@ mod bounds;
 mod client;
 #[cfg(feature = "cli")]
 mod command;
+#[cfg(feature = "stdio")]
+mod faulty;
 mod frame;
 #[cfg(feature = "stdio")]
 mod host;
@@ -20,4 +22,6 @@ mod replay;
 #[cfg(feature = "cli")]
 mod serve;
 mod server;
+#[cfg(feature = "stdio")]
+mod shared;
 mod wire;

@@ -285,7 +285,10 @@ impl World {
                     6 => ("tool/call", "null".into()),
                     _ => ("other", "[]".into()),
                 };
-                ("session.event", format!(r#""event":{{"type":"{kind}","seq":{n},"time":1,"data":{data}}},"sessionId":{session}"#))
+                (
+                    "session.event",
+                    format!(r#""event":{{"type":"{kind}","seq":{n},"time":1,"data":{data}}},"sessionId":{session}"#),
+                )
             }
             9..=11 => {
                 let status = ["running", "idle", "idle", "odd"][choices.below(4)];
@@ -425,8 +428,18 @@ impl World {
                 assert_eq!(outgoing.refuse_method(reply, method).is_ok(), !self.output_ended);
                 return true;
             }
+            (Event::Refused { method }, peer::Event::RequestTooLong { method: theirs, reply, limit }) => {
+                assert_eq!(method, theirs);
+                self.counted[4] += 1;
+                self.counted[5] += 1;
+                assert_eq!(outgoing.refuse_too_long(reply, limit).is_ok(), !self.output_ended);
+                return true;
+            }
             (Event::Dropped(ours), peer::Event::Dropped(theirs)) => {
-                assert_eq!((ours.number, ours.len, ours.prefix, ours.why), (theirs.number, theirs.len, theirs.prefix, theirs.why));
+                assert_eq!(
+                    (ours.number, ours.len, ours.prefix, ours.why),
+                    (theirs.number, theirs.len, theirs.prefix, theirs.why)
+                );
                 let which = match ours.why {
                     DropReason::NotAFrame(_) => 6,
                     DropReason::TooLong { .. } => 7,
@@ -530,9 +543,10 @@ impl World {
             assert_eq!(self.client.high_water(subscription.id), Some(subscription.high_water));
         }
         let held = self.subscriptions.iter().map(Subscription::held).max().unwrap_or_default();
-        let requests = self.requests.iter().map(|(method, params, _)| {
-            method.as_json_str().get().len() + params.as_json().get().len()
-        });
+        let requests = self
+            .requests
+            .iter()
+            .map(|(method, params, _)| method.as_json_str().get().len() + params.as_json().get().len());
         let most = [requests.sum(), held].into_iter().find(|bytes| *bytes > 0);
         assert_eq!(self.client.backlog_over(0).map(|(_, bytes)| bytes), most);
         let counters = self.client.counters();

@@ -92,14 +92,7 @@ impl Reply {
             status: None,
             fault: None,
             acts: Vec::new(),
-            usage: TokenUsage {
-                input_tokens: 100,
-                output_tokens: 20,
-                cache_read_tokens: Some(0),
-                cache_write_tokens: Some(0),
-                reasoning_tokens: None,
-                total_tokens: Some(120),
-            },
+            usage: TokenUsage::new(100, 20),
         }
     }
 

@@ -129,13 +129,15 @@ fn tool(tool: Json<'_>) -> Result<ToolUse, String> {
 
 fn usage(given: Json<'_>, or: TokenUsage) -> TokenUsage {
     let number = |name| given.member(name).and_then(Json::as_u64);
-    let input_tokens = number("input_tokens").unwrap_or(or.input_tokens);
-    let output_tokens = number("output_tokens").unwrap_or(or.output_tokens);
-    let cache_read_tokens = number("cache_read_input_tokens").or(or.cache_read_tokens);
-    let cache_write_tokens = number("cache_creation_input_tokens").or(or.cache_write_tokens);
-    let parts = [Some(input_tokens), Some(output_tokens), cache_read_tokens, cache_write_tokens];
-    let total_tokens = Some(parts.into_iter().flatten().fold(0, u64::saturating_add));
-    TokenUsage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, total_tokens, ..or }
+    let mut usage = or;
+    usage.input_tokens = number("input_tokens").unwrap_or(or.input_tokens);
+    usage.output_tokens = number("output_tokens").unwrap_or(or.output_tokens);
+    usage.cache_read_tokens = number("cache_read_input_tokens").or(or.cache_read_tokens);
+    usage.cache_write_tokens = number("cache_creation_input_tokens").or(or.cache_write_tokens);
+    let parts =
+        [Some(usage.input_tokens), Some(usage.output_tokens), usage.cache_read_tokens, usage.cache_write_tokens];
+    usage.total_tokens = Some(parts.into_iter().flatten().fold(0, u64::saturating_add));
+    usage
 }
 
 fn fault(name: &str) -> Option<Fault> {
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told() {
         for (script, expected) in [
-            ("[", "unexpected end"),
+            ("[", "the text ends inside a value"),
             ("{}", "it has to be a list of rules"),
             ("[{}]", "rule 1: it has no \"match\""),
             (r#"[{"match": "(", "replies": []}]"#, "rule 1: "),
