@@ -120,9 +120,16 @@ impl Run {
     /// Looks at a notification, in wire order.
     pub fn observe(&mut self, notification: &Notification<'_>, tree: &SessionTree) -> Place {
         self.reports_status |= notification.status().is_some();
-        if self.phase == Phase::Done || !tree.concerns(self.session.as_json_str(), notification) {
-            return Place::Outside;
+        match self.phase == Phase::Done || !tree.concerns(self.session.as_json_str(), notification) {
+            true => Place::Outside,
+            false => self.observe_own(notification),
         }
+    }
+
+    /// As [`observe`](Self::observe), for a notification that is known to be about the session or one that comes from
+    /// it.
+    pub fn observe_own(&mut self, notification: &Notification<'_>) -> Place {
+        self.reports_status |= notification.status().is_some();
         match &self.phase {
             Phase::Asked => {
                 self.held.push(notification.to_buf());
@@ -169,8 +176,8 @@ impl Run {
                 }
             }
             (Phase::Asked, PromptResult::Accepted) => self.phase = Phase::Inside,
-            (Phase::Unanswered { finished: true }, _) => self.phase = Phase::Done,
-            (Phase::Unanswered { finished: false }, _) => self.phase = Phase::Inside,
+            (Phase::Unanswered { finished: true }, _) if self.until_idle => self.phase = Phase::Done,
+            (Phase::Unanswered { .. }, _) => self.phase = Phase::Inside,
             (Phase::Queued { .. } | Phase::Inside | Phase::Done, _) => {}
         }
     }

@@ -231,6 +231,10 @@ impl Subscriptions {
         self.live.get_mut(&id)?.pop()
     }
 
+    pub(super) fn has_delivery(&self, id: SubscriptionId) -> bool {
+        self.live.get(&id).is_some_and(|live| live.lagged > 0 || !live.queue.is_empty() || !live.kept.is_empty())
+    }
+
     /// Whether nothing more will come in, though the connection lives.
     pub(super) fn has_failed(&self, id: SubscriptionId) -> bool {
         self.live.get(&id).is_none_or(|subscription| subscription.failed)

@@ -54,6 +54,9 @@ impl<'a> Json<'a> {
     /// `{}`, also what params that are no object mean.
     pub const EMPTY_OBJECT: Json<'static> = Json::from_proved("{}");
 
+    /// `[]`.
+    pub const EMPTY_ARRAY: Json<'static> = Json::from_proved("[]");
+
     /// Proves a text to be one JSON value, white space around it allowed.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! [`AbortToken`], for targets that have atomics.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -24,18 +25,35 @@ pub struct AbortToken(Arc<Shared>);
 struct Shared {
     aborted: AtomicBool,
     reason: AbortReason,
+    /// Called once, by the first `abort`.
+    wake: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl AbortToken {
     /// A token that is not set, with the reason that its calls will end with.
     #[must_use]
     pub fn new(reason: impl Into<Arc<str>>) -> Self {
-        Self(Arc::new(Shared { aborted: AtomicBool::new(false), reason: AbortReason(reason.into()) }))
+        Self::with(reason.into(), None)
+    }
+
+    /// As [`new`](Self::new); `wake` is called once, on the thread that sets it, after it is set. For whoever waits
+    /// and would not look otherwise.
+    #[must_use]
+    pub fn waking(reason: impl Into<Arc<str>>, wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self::with(reason.into(), Some(Box::new(wake)))
+    }
+
+    fn with(reason: Arc<str>, wake: Option<Box<dyn Fn() + Send + Sync>>) -> Self {
+        Self(Arc::new(Shared { aborted: AtomicBool::new(false), reason: AbortReason(reason), wake }))
     }
 
     /// Sets the token, for good.
     pub fn abort(&self) {
-        self.0.aborted.store(true, Ordering::Release);
+        if !self.0.aborted.swap(true, Ordering::AcqRel)
+            && let Some(wake) = &self.0.wake
+        {
+            wake();
+        }
     }
 
     /// Whether it has been set.

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 use super::launch::{Launch, SpawnError, Stderr};
 use super::pump::Pump;
 use super::tail::Tail;
-use super::{SpawnFault, pidfd};
+use super::{SpawnFault, group, pidfd};
 
 const STDERR: Token = Token(Pump::FREE_TOKEN.0);
 const EXIT: Token = Token(Pump::FREE_TOKEN.0 + 1);
@@ -29,6 +29,9 @@ const PIECE: usize = 16 << 10;
 
 /// How often the process is looked at where its exit cannot be waited for.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// What those that a process leaves behind in its group get between SIGTERM and SIGKILL.
+const GROUP: Duration = Duration::from_millis(250);
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,6 +272,30 @@ impl Child {
         };
     }
 
+    /// Waits a moment for its exit, then kills it and its group.
+    pub(super) fn abandon(&mut self) {
+        if !self.reaped {
+            self.wait(Duration::from_millis(250));
+            self.reap(Duration::from_secs(1));
+        }
+    }
+
+    /// After its exit: lets what is left of its group end in order, for a moment. Says how many there were.
+    pub(super) fn end_group(&mut self) -> usize {
+        if !self.own_group || self.reaped || self.exit.is_none() {
+            return 0;
+        }
+        let left_behind = group::living(self.pid);
+        if left_behind > 0 {
+            self.signal(Signal::TERM);
+            let start = Instant::now();
+            while start.elapsed() < GROUP && group::living(self.pid) > 0 {
+                thread::sleep(LOOK / 4);
+            }
+        }
+        left_behind
+    }
+
     /// Takes its status after its exit, once what is left of its group has been killed. What does not die of SIGKILL
     /// within `limit` is left to the kernel.
     pub(super) fn reap(&mut self, limit: Duration) {
@@ -288,9 +315,6 @@ impl Child {
 /// By now its stdin should be closed. It gets 250 ms to see that.
 impl Drop for Child {
     fn drop(&mut self) {
-        if !self.reaped {
-            self.wait(Duration::from_millis(250));
-            self.reap(Duration::from_secs(1));
-        }
+        self.abandon();
     }
 }

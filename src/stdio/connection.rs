@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::vec::Vec;
 
-use rustix::process::Signal;
-
-use super::child::{Child, Exit};
+use super::child::Child;
+use super::close::{CloseReport, Closing};
 use super::error::{Cause, Closed, Error, ErrorKind};
-use super::pump::{Moved, Pump};
+use super::pump::{Moved, Next, Pump};
 use super::tail::Tail;
-use crate::client::{Call, Client, Event, Graces, Limits, Rung, RungReport, SessionTree, Step, Teardown};
-use crate::peer::{AbortToken, CallId};
-use crate::wire::{Empty, Notification, Shutdown};
+use crate::client::{Client, Event, SessionTree};
+use crate::peer::CallId;
+use crate::wire::Notification;
 
 /// After an exit, the output counts as ended when nothing came for this long.
-const QUIET: Duration = Duration::from_millis(100);
+pub(super) const QUIET: Duration = Duration::from_millis(100);
 
 /// After an exit, or the end of our output, the input is ended after this long, whatever comes.
 const LAST_WORDS: Duration = Duration::from_millis(700);
@@ -28,21 +27,21 @@ const EXIT_WITH_OUTPUT: Duration = Duration::from_millis(250);
 /// How often tokens are looked at, since setting one wakes nobody.
 pub(super) const TOKENS: Duration = Duration::from_millis(20);
 
-/// What a rung of the ladder gets, where there is no patience left for it.
-const HURRIED: Duration = Duration::from_millis(100);
-
 /// A lossless queue that holds more than this holds up the runtime, while nothing else needs its output.
 const HOLD_UP: usize = 1 << 20;
 
 /// Sees every notification as it comes.
 pub(super) type Observer<'o> = &'o mut dyn FnMut(&Notification<'_>, &SessionTree);
 
+/// How long there is to wait; `None` is for ever.
+pub(super) type Patience = Option<Duration>;
+
 /// Everything behind a blocking client, driven by [`turn`](Self::turn).
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) client: Client,
-    pump: Pump,
-    child: Option<Child>,
+    pub(super) pump: Pump,
+    pub(super) child: Option<Child>,
     origin: Instant,
     max_backlog: usize,
     /// Since when the runtime cannot answer any more, although its output is open: it has exited, or does not read.
@@ -55,21 +54,9 @@ pub(super) struct Connection {
     pub(super) ended_calls: Vec<CallId>,
     /// Why the connection has ended, once somebody has asked.
     closed: Option<Arc<Closed>>,
-    report: Option<CloseReport>,
-}
-
-/// What [`close`](super::HarnessClient::close) did.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct CloseReport {
-    /// Each rung of the ladder that was needed, with how long it took.
-    pub rungs: Vec<RungReport>,
-    /// How long it all took.
-    pub took: Duration,
-    /// How the process ended; `None` where there is no process, or it outlived SIGKILL.
-    pub exit: Option<Exit>,
-    /// What it last wrote to stderr.
-    pub stderr: Tail,
+    /// The ladder, while it is walked.
+    pub(super) closing: Option<Closing>,
+    pub(super) report: Option<CloseReport>,
 }
 
 impl Connection {
@@ -89,16 +76,13 @@ impl Connection {
             last_input: origin,
             ended_calls: Vec::new(),
             closed: None,
+            closing: None,
             report: None,
         })
     }
 
     pub(super) fn pump(&self) -> &Pump {
         &self.pump
-    }
-
-    pub(super) fn pump_mut(&mut self) -> &mut Pump {
-        &mut self.pump
     }
 
     pub(super) fn child(&self) -> Option<&Child> {
@@ -112,7 +96,7 @@ impl Connection {
 
     /// Whether the end of the input has been reached; what came before it may still be in queues.
     pub(super) fn has_ended(&self) -> bool {
-        !self.pump.input_open() || self.closed.is_some()
+        !self.pump.input_open() || self.closed.is_some() || self.is_closing()
     }
 
     /// Gives up what is due by deadline or token.
@@ -138,14 +122,45 @@ impl Connection {
         wanted: bool,
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
-        let wanted = wanted || self.client.pending() > 0 || !self.client.outgoing().is_empty();
-        let reading = wanted || self.client.backlog_over(HOLD_UP).is_none();
-        self.pump.set_reading(reading);
+        let reading = self.choose_reading(wanted);
         let wait = self.longest_wait(until, reading);
         let moved = match self.pump.turn(self.client.peer_mut(), wait) {
             Ok(moved) => moved,
             Err(error) => return Err(Error::new("wait for the runtime", ErrorKind::System(error))),
         };
+        self.digest(moved, reading, observe);
+        Ok(moved)
+    }
+
+    /// As [`turn`](Self::turn), but does not wait. Says how long there is nothing to do but to wait for the
+    /// descriptors, with the poller of the pump; `None` if there is more to do.
+    pub(super) fn turn_at_once(&mut self, wanted: bool, observe: Observer<'_>) -> Option<Patience> {
+        let reading = self.choose_reading(wanted);
+        let moved = self.pump.turn_at_once(self.client.peer_mut());
+        self.digest(moved, reading, observe);
+        self.pump.forget_events();
+        match self.pump.next(self.client.peer_mut()) {
+            Next::Turn => None,
+            Next::Glance => Some(Some(Duration::ZERO)),
+            Next::Wait => Some(self.longest_wait(None, reading)),
+        }
+    }
+
+    /// Decides whether input is read now, and says so.
+    fn choose_reading(&mut self, wanted: bool) -> bool {
+        let wanted = wanted || self.client.pending() > 0 || !self.client.outgoing().is_empty();
+        let reading = wanted || !self.is_held_up();
+        self.pump.set_reading(reading);
+        reading
+    }
+
+    /// Whether a lossless queue holds so much that nothing more is read, unless it is wanted.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.client.backlog_over(HOLD_UP).is_some()
+    }
+
+    /// Handles all that came with a turn.
+    fn digest(&mut self, moved: Moved, reading: bool, observe: Observer<'_>) {
         if moved.read > 0 {
             self.last_input = Instant::now();
         }
@@ -161,12 +176,11 @@ impl Connection {
             self.fail_over_backlog(&name, held);
             self.drain(observe);
         }
-        Ok(moved)
     }
 
     fn longest_wait(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
-        let doomed = self.doomed_since.filter(|_| reading && self.pump.input_open());
-        let doomed = doomed.map(|since| self.end_of_doom(since));
+        let doomed =
+            self.doomed_since.filter(|_| reading && self.pump.input_open()).map(|since| self.end_of_doom(since));
         let doomed = doomed.map(|end| end.saturating_duration_since(self.origin));
         let until = [until, self.client.next_deadline(), doomed].into_iter().flatten().min();
         let until = until.map(|until| until.saturating_sub(self.now()));
@@ -176,7 +190,7 @@ impl Connection {
     }
 
     /// Takes out everything that came.
-    fn drain(&mut self, observe: Observer<'_>) {
+    pub(super) fn drain(&mut self, observe: Observer<'_>) {
         while let Some(event) = self.client.next_event() {
             match event {
                 Event::Notification { notification, tree } => observe(&notification, tree),
@@ -224,7 +238,7 @@ impl Connection {
     }
 
     /// Ends the connection by our own decision.
-    fn fail(&mut self, cause: Cause) {
+    pub(super) fn fail(&mut self, cause: Cause) {
         self.pump.close_input(self.client.peer_mut());
         self.pump.close_output(self.client.peer_mut());
         if self.closed.is_none() {
@@ -238,6 +252,9 @@ impl Connection {
     pub(super) fn closed(&mut self) -> Arc<Closed> {
         if let Some(closed) = &self.closed {
             return Arc::clone(closed);
+        }
+        if self.is_closing() {
+            return Arc::new(Closed { cause: Cause::ClosedHere, exit: None, stderr: Tail::default() });
         }
         let mut exit = None;
         let mut stderr = Tail::default();
@@ -257,85 +274,6 @@ impl Connection {
             self.closed = Some(Arc::clone(&closed));
         }
         closed
-    }
-
-    /// Walks the ladder to its end, fast once the token is set, or says again how that went.
-    pub(super) fn close(&mut self, graces: Graces, hurry: Option<&AbortToken>) -> CloseReport {
-        if let Some(report) = &self.report {
-            return report.clone();
-        }
-        self.client.unsubscribe_all();
-        let start = self.now();
-        let mut teardown = Teardown::new(graces);
-        let mut shutdown: Option<Call<Empty>> = None;
-        loop {
-            self.expire();
-            if let Some(end) = shutdown.as_ref().and_then(|call| self.client.take(call)) {
-                teardown.shutdown_settled(end.is_ok());
-                shutdown = None;
-            }
-            if self.is_gone() {
-                teardown.exited();
-            }
-            let hurried = hurry.is_some_and(AbortToken::is_aborted);
-            if hurried {
-                teardown.hurry(HURRIED);
-            }
-            match teardown.step(self.now()) {
-                Step::Do(Rung::RequestShutdown) => {
-                    shutdown = self.client.call::<Shutdown>(&Empty, &Limits::default()).ok();
-                    if shutdown.is_none() {
-                        teardown.shutdown_settled(false);
-                    }
-                }
-                Step::Do(Rung::CloseStdin) => self.pump.close_output(self.client.peer_mut()),
-                Step::Do(Rung::Terminate) => self.signal(Signal::TERM),
-                Step::Do(Rung::Kill) => self.signal(Signal::KILL),
-                Step::WaitUntil(until) => {
-                    let look = hurry.filter(|_| !hurried).map_or(until, |_| self.now() + TOKENS);
-                    let until = until.min(look);
-                    if self.turn(Some(until), true, &mut |_, _| {}).is_err() {
-                        // Without a poll the exit can still be waited for.
-                        let left = until.saturating_sub(self.now());
-                        self.child.as_mut().map(|child| child.wait(left));
-                    }
-                }
-                Step::Finished => break,
-            }
-        }
-        self.fail(Cause::ClosedHere);
-        let mut report = CloseReport {
-            rungs: teardown.report().to_vec(),
-            took: Duration::ZERO,
-            exit: None,
-            stderr: Tail::default(),
-        };
-        if let Some(mut child) = self.child.take() {
-            child.reap(graces.kill);
-            child.finish_stderr(QUIET);
-            report.exit = child.exit();
-            report.stderr = child.tail().clone();
-        }
-        self.drain(&mut |_, _| {});
-        report.took = self.now().saturating_sub(start);
-        self.report = Some(report.clone());
-        report
-    }
-
-    /// Whether there is nobody left to be ended.
-    fn is_gone(&self) -> bool {
-        match &self.child {
-            Some(child) => child.exit().is_some(),
-            None => !self.pump.input_open(),
-        }
-    }
-
-    fn signal(&mut self, signal: Signal) {
-        match &self.child {
-            Some(child) => child.signal(signal),
-            // Without a process all that can be done is to hang up.
-            None => self.pump.close_input(self.client.peer_mut()),
-        }
     }
 }
 

@@ -1,25 +1,20 @@
 //! [`DeepSeekHarness`] and [`Session`]: prompts in, answers out.
 
-use std::boxed::Box;
-use std::fmt;
 use std::format;
 use std::hash::BuildHasher;
-use std::string::{String, ToString};
+use std::string::String;
 use std::time::Duration;
-use std::vec::Vec;
 
-use super::connection::{CloseReport, TOKENS};
-use super::error::{Error, ErrorKind};
+use super::close::CloseReport;
+use super::connection::TOKENS;
+use super::error::Error;
 use super::harness_client::{HarnessClient, PendingCall};
 use super::launch::Launch;
 use super::options::{CallOptions, ClientOptions};
-use crate::client::{Place, Run, SessionTree};
+use super::run::{self, HELD, Input, Progress, RunOptions, RunResult};
 use crate::json::JsonString;
-use crate::peer::AbortToken;
-use crate::wire::{
-    ContentBlock, Empty, InitializeParams, Method, Notification, NotificationBuf, Prompt, PromptParams, PromptResult,
-    SessionEvent, SessionParams, Wait,
-};
+use crate::peer::CallId;
+use crate::wire::{Decode, InitializeParams, Method};
 
 /// What a [`DeepSeekHarness`] is set up with.
 #[derive(Debug, Clone)]
@@ -113,6 +108,10 @@ impl DeepSeekHarness {
         &mut self.client
     }
 
+    pub(super) fn into_client(self) -> HarnessClient {
+        self.client
+    }
+
     /// As [`HarnessClient::close`].
     pub fn close(&mut self) -> CloseReport {
         self.client.close()
@@ -144,67 +143,10 @@ impl Session<'_> {
     /// the prompt; the error names the session. The turn goes on in the runtime then: there is no cancel on the wire.
     /// A turn that fails is no error: [`RunResult::finish_reason`] tells.
     pub fn run(&mut self, input: impl Into<Input>, options: RunOptions<'_>) -> Result<RunResult, Error> {
-        let mut progress = Progress::new(self.client.run_on(self.id.clone()), options);
-        match self.drive(input.into(), &mut progress) {
-            Ok(()) => Ok(progress.into_result(self.id.clone())),
-            Err(error) => Err(error.on(self.id.clone())),
-        }
-    }
-
-    fn drive(&mut self, input: Input, progress: &mut Progress<'_>) -> Result<(), Error> {
-        let params = PromptParams { session_id: self.id.clone(), content_blocks: input.0 };
-        let deadline =
-            progress.options.timeout.and_then(|timeout| self.client.connection_mut().now().checked_add(timeout));
-        let calls = progress.options.calls();
-        let mut prompt: Option<PendingCall<PromptResult>> =
-            Some(self.client.start_call(Prompt::NAME, &params, &calls)?);
-        drop(params);
-        let mut settled: Option<PendingCall<Empty>> = None;
-        loop {
-            self.client.connection_mut().expire();
-            if let Some(end) = prompt.as_ref().and_then(|call| self.client.take(call)) {
-                prompt = None;
-                progress.run.answered(&end?);
-                progress.take_held();
-            }
-            if let Some(end) = settled.as_ref().and_then(|call| self.client.take(call)) {
-                settled = None;
-                progress.settled(end)?;
-            }
-            if progress.run.is_finished() {
-                return Ok(());
-            }
-            if prompt.is_none() && settled.is_none() && progress.options.until_settled && progress.run.is_idle() {
-                settled = Some(self.client.start_call(Wait::NAME, &SessionParams::new(self.id.clone()), &calls)?);
-            }
-            self.check(deadline, progress)?;
-            let until = self.until(deadline, progress);
-            self.client.turn(until, true, &mut |notification, tree| progress.observe(notification, tree))?;
-        }
-    }
-
-    /// Whether there is a point in waiting on.
-    fn check(&mut self, deadline: Option<Duration>, progress: &Progress<'_>) -> Result<(), Error> {
-        const ATTEMPTED: &str = "finish the run";
-        if let Some(token) = progress.options.token.as_ref().filter(|token| token.is_aborted()) {
-            return Err(Error::new(ATTEMPTED, ErrorKind::Aborted(token.reason())));
-        }
-        if deadline.is_some_and(|deadline| self.client.connection_mut().now() >= deadline) {
-            return Err(Error::new(ATTEMPTED, ErrorKind::TimedOut { after: progress.options.timeout }));
-        }
-        self.client.connection_mut().fail_over_backlog("a run that waits for its receipt", progress.run.held());
-        // Calls that wait are ended by the connection, with the same cause.
-        if self.client.connection_mut().has_ended() && self.client.pending_calls() == 0 {
-            return Err(self.client.closed(ATTEMPTED));
-        }
-        Ok(())
-    }
-
-    /// When there is something to look at, whether or not something comes. The token is not that of a call that
-    /// waits once the prompt has been answered, so the connection does not see to it.
-    fn until(&mut self, deadline: Option<Duration>, progress: &Progress<'_>) -> Option<Duration> {
-        let token = progress.options.token.as_ref().map(|_| self.client.connection_mut().now() + TOKENS);
-        [deadline, token].into_iter().flatten().min()
+        let deadline = options.timeout.and_then(|timeout| self.client.connection().now().checked_add(timeout));
+        let progress = Progress::new(self.client.run_on(self.id.clone()), options);
+        let mut host = Driven(self.client);
+        run::drive(&mut host, &self.id, input.into(), progress, deadline).map_err(|error| error.on(self.id.clone()))
     }
 
     /// Waits until it is idle and its sub-agents have finished. From 0.2.1.
@@ -232,195 +174,51 @@ impl Session<'_> {
     }
 }
 
-/// What a prompt is made of: a text, or content blocks.
-#[derive(Debug, Clone)]
-pub struct Input(Vec<ContentBlock>);
+/// A client whose thread is that of the run.
+struct Driven<'c>(&'c mut HarnessClient);
 
-impl From<&str> for Input {
-    fn from(text: &str) -> Self {
-        Self([ContentBlock::text(text)].into())
-    }
-}
-
-impl From<String> for Input {
-    fn from(text: String) -> Self {
-        Self::from(&*text)
-    }
-}
-
-impl From<Vec<ContentBlock>> for Input {
-    fn from(blocks: Vec<ContentBlock>) -> Self {
-        Self(blocks)
-    }
-}
-
-type OnNotification<'r> = Box<dyn FnMut(&Notification<'_>) + 'r>;
-
-/// What one run is made with.
-#[derive(Default)]
-#[must_use]
-pub struct RunOptions<'r> {
-    on_notification: Option<OnNotification<'r>>,
-    timeout: Option<Duration>,
-    token: Option<AbortToken>,
-    discard: bool,
-    until_settled: bool,
-}
-
-impl<'r> RunOptions<'r> {
-    /// No callback, no timeout, everything collected.
-    pub fn new() -> Self {
-        Self::default()
+impl run::Host for Driven<'_> {
+    fn now(&self) -> Duration {
+        self.0.connection().now()
     }
 
-    /// Calls this for each notification of the run as it comes, those of sub-agents included;
-    /// [`text_delta`](crate::client::text_delta) finds the text that old runtimes stream.
-    pub fn on_notification(mut self, callback: impl FnMut(&Notification<'_>) + 'r) -> Self {
-        self.on_notification = Some(Box::new(callback));
-        self
+    fn start<M: Method>(&mut self, params: &M::Params, options: &CallOptions) -> Result<PendingCall<M::Result>, Error> {
+        self.0.start_call(M::NAME, params, options)
     }
 
-    /// The time that the whole run may take.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
+    fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
+        self.0.try_finish(call)
     }
 
-    /// Gives the run up once the token is set, within 20 ms.
-    pub fn token(mut self, token: &AbortToken) -> Self {
-        self.token = Some(token.clone());
-        self
+    fn is_over(&mut self) -> bool {
+        // Calls that wait are ended by the connection, with the same cause.
+        self.0.connection().has_ended() && self.0.pending_calls() == 0
     }
 
-    /// Whether the notifications are kept for [`RunResult`]; they are unless told otherwise. Without, a run takes no
-    /// memory however long it is.
-    pub fn collect(mut self, collect: bool) -> Self {
-        self.discard = !collect;
-        self
+    fn holds(&mut self, bytes: usize) {
+        self.0.connection_mut().fail_over_backlog(HELD, bytes);
     }
 
-    /// Goes on after the session is idle until its sub-agents have finished as well, by `session/wait`. A runtime
-    /// from before 0.2.1 does not know that, and the run ends as it otherwise would.
-    pub fn until_settled(mut self, until_settled: bool) -> Self {
-        self.until_settled = until_settled;
-        self
+    fn closed(&mut self, attempted: &'static str) -> Error {
+        self.0.closed(attempted)
     }
 
-    fn calls(&self) -> CallOptions {
-        let mut calls = CallOptions::default();
-        if let Some(timeout) = self.timeout {
-            calls = calls.timeout(timeout);
-        }
-        match &self.token {
-            Some(token) => calls.token(token),
-            None => calls,
-        }
-    }
-}
-
-impl fmt::Debug for RunOptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunOptions")
-            .field("on_notification", &self.on_notification.is_some())
-            .field("timeout", &self.timeout)
-            .field("token", &self.token)
-            .field("collect", &!self.discard)
-            .field("until_settled", &self.until_settled)
-            .finish()
-    }
-}
-
-/// What came of a run.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RunResult {
-    /// The session.
-    pub session_id: JsonString,
-    /// The text blocks of the last message of the model, in one; empty where there was no message. A lone surrogate,
-    /// which Rust's strings cannot hold, is U+FFFD here and whole in [`events`](Self::events).
-    pub final_response: String,
-    /// Why the last turn ended: `completed`, `max-tokens`, `error` and so on; `None` where none did.
-    pub finish_reason: Option<String>,
-    /// Every notification of the run in wire order, those of sub-agents included; empty where they were not collected.
-    pub notifications: Vec<NotificationBuf>,
-}
-
-impl RunResult {
-    /// The events of the session itself, in wire order.
-    pub fn events(&self) -> impl Iterator<Item = SessionEvent<'_>> {
-        let views = self.notifications.iter().filter_map(|buf| buf.view().ok());
-        views
-            .filter(|view| view.session_id().is_some_and(|session| session == self.session_id.as_json_str()))
-            .filter_map(|view| view.event().cloned())
-    }
-}
-
-/// A run and what is made of it.
-struct Progress<'r> {
-    run: Run,
-    options: RunOptions<'r>,
-    notifications: Vec<NotificationBuf>,
-}
-
-impl<'r> Progress<'r> {
-    fn new(run: Run, options: RunOptions<'r>) -> Self {
-        let run = if options.until_settled { run.until_finished() } else { run };
-        Self { run, options, notifications: Vec::new() }
-    }
-
-    fn observe(&mut self, notification: &Notification<'_>, tree: &SessionTree) {
-        match self.run.observe(notification, tree) {
-            Place::Outside => {}
-            Place::Held => self.take_held(),
-            Place::Inside | Place::Last => {
-                self.show(notification);
-                if !self.options.discard {
-                    self.notifications.push(notification.to_buf());
-                }
-            }
-        }
-    }
-
-    fn take_held(&mut self) {
-        while let Some((buf, _)) = self.run.next_held() {
-            self.show(&crate::client::read(buf.method.as_json_str(), buf.params.as_json()).0);
-            if !self.options.discard {
-                self.notifications.push(buf);
-            }
-        }
-    }
-
-    fn show(&mut self, notification: &Notification<'_>) {
-        if let Some(callback) = &mut self.options.on_notification {
-            callback(notification);
-        }
-    }
-
-    /// Takes the answer to `session/wait`.
-    fn settled(&mut self, end: Result<Empty, Error>) -> Result<(), Error> {
-        match end {
-            // A wake-up may have come between; the next idle asks again.
-            Ok(Empty) if !self.run.is_idle() => {}
-            Ok(Empty) => self.run.finish(),
-            // A runtime that does not know the method.
-            Err(error) if error.rpc().is_some() => self.run.finish(),
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
-    fn into_result(self, session_id: JsonString) -> RunResult {
-        RunResult {
-            session_id,
-            final_response: self.run.final_response().map(|text| text.to_string()).unwrap_or_default(),
-            finish_reason: self.run.finish_reason().map(|reason| reason.to_string()),
-            notifications: self.notifications,
-        }
+    fn turn(
+        &mut self,
+        until: Option<Duration>,
+        _: &[Option<CallId>],
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Error> {
+        // The token is not that of a call that waits once the prompt has been answered, so the connection does not see
+        // to it.
+        let look = progress.token().map(|_| self.now() + TOKENS);
+        let until = [until, look].into_iter().flatten().min();
+        self.0.turn(until, true, &mut |notification, tree| progress.observe(notification, tree)).map(drop)
     }
 }
 
 /// `session-` and 32 hex digits.
-fn new_session_id() -> String {
+pub(super) fn new_session_id() -> String {
     let random = || std::hash::RandomState::new().hash_one(std::time::SystemTime::now());
     format!("session-{:016x}{:016x}", random(), random())
 }

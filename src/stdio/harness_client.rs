@@ -12,9 +12,11 @@ use std::vec::Vec;
 use serde::Serialize;
 
 use super::child::Child;
-use super::connection::{CloseReport, Connection, Observer};
-use super::error::{Error, ErrorKind};
+use super::close::CloseReport;
+use super::connection::{Connection, Observer, Patience};
+use super::error::{Closed, Error, ErrorKind};
 use super::launch::Launch;
+use super::methods::protocol_methods;
 use super::options::{CallOptions, ClientOptions};
 use super::pump::{Moved, Pump, Waker};
 use super::subscription::Subscription;
@@ -26,6 +28,9 @@ use crate::wire::{
     PromptResult, Resume, SessionParams, Wait, WorkingDirectoryGet, WorkingDirectorySet, WorkingDirectorySetParams,
 };
 
+const ANSWER: &str = "answer a request of the runtime";
+const REFUSE: &str = "refuse a request of the runtime";
+
 /// A call that has been made, from [`HarnessClient::start_call`]. Several may be in flight. Dropping it leaves the
 /// call to itself: its answer is thrown away when it comes.
 #[derive(Debug)]
@@ -34,8 +39,25 @@ pub struct PendingCall<R> {
     call: Call<R>,
     method: Cow<'static, str>,
     timeout: Option<Duration>,
+    /// By the clock of the connection.
+    deadline: Option<Duration>,
+    token: Option<AbortToken>,
     /// Gone with this handle, so that the answer is not kept for nobody.
     alive: Arc<()>,
+}
+
+impl<R> PendingCall<R> {
+    pub(super) fn id(&self) -> CallId {
+        self.call.id()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    pub(super) fn token(&self) -> Option<&AbortToken> {
+        self.token.as_ref()
+    }
 }
 
 /// One runtime and the connection to it: every method of the protocol, notifications, requests of the runtime.
@@ -116,108 +138,6 @@ impl HarnessClient {
         Ok(Self { connection, options, calls: BTreeMap::new(), subscriptions: Vec::new() })
     }
 
-    /// The handshake. It answers when the runtime is ready.
-    ///
-    /// # Errors
-    /// Those of any call: [`ErrorKind::Rpc`], [`TimedOut`](ErrorKind::TimedOut), [`Closed`](ErrorKind::Closed),
-    /// [`Protocol`](ErrorKind::Protocol).
-    pub fn initialize(&mut self, params: &InitializeParams) -> Result<InitializeResult, Error> {
-        self.call_method::<Initialize>(params, &CallOptions::default())
-    }
-
-    /// Puts a message into the inbox of a session; a session that is not known is created.
-    ///
-    /// The events that this causes come before the answer, so subscribe first.
-    ///
-    /// # Errors
-    /// Those of any call.
-    pub fn prompt(
-        &mut self,
-        session_id: impl Into<JsonString>,
-        content_blocks: &[ContentBlock],
-    ) -> Result<PromptResult, Error> {
-        let params = PromptParams { session_id: session_id.into(), content_blocks: content_blocks.to_vec() };
-        self.call_method::<Prompt>(&params, &CallOptions::default()).map_err(|error| error.on(params.session_id))
-    }
-
-    /// Restores a stored session. From 0.2.1.
-    ///
-    /// # Errors
-    /// Those of any call.
-    pub fn resume(&mut self, session_id: impl Into<JsonString>) -> Result<(), Error> {
-        self.session_call::<Resume>(session_id).map(drop)
-    }
-
-    /// Waits until the session is idle and its sub-agents have finished. From 0.2.1.
-    ///
-    /// # Errors
-    /// Those of any call.
-    pub fn wait(&mut self, session_id: impl Into<JsonString>) -> Result<(), Error> {
-        self.session_call::<Wait>(session_id).map(drop)
-    }
-
-    /// The directory that a session works in. From 0.2.1.
-    ///
-    /// # Errors
-    /// Those of any call.
-    pub fn working_directory(&mut self, session_id: impl Into<JsonString>) -> Result<JsonString, Error> {
-        self.session_call::<WorkingDirectoryGet>(session_id).map(|result| result.cwd)
-    }
-
-    /// Moves a session to another directory, and returns its absolute path. From 0.2.1.
-    ///
-    /// # Errors
-    /// Those of any call.
-    pub fn set_working_directory(
-        &mut self,
-        session_id: impl Into<JsonString>,
-        path: impl Into<JsonString>,
-    ) -> Result<JsonString, Error> {
-        let params = WorkingDirectorySetParams { session_id: session_id.into(), path: path.into() };
-        match self.call_method::<WorkingDirectorySet>(&params, &CallOptions::default()) {
-            Ok(result) => Ok(result.cwd),
-            Err(error) => Err(error.on(params.session_id)),
-        }
-    }
-
-    fn session_call<M: Method<Params = SessionParams>>(
-        &mut self,
-        session_id: impl Into<JsonString>,
-    ) -> Result<M::Result, Error> {
-        let params = SessionParams::new(session_id);
-        self.call_method::<M>(&params, &CallOptions::default()).map_err(|error| error.on(params.session_id))
-    }
-
-    /// A call of any method; the result is the JSON text that came.
-    ///
-    /// # Errors
-    /// Those of any call.
-    pub fn call(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<JsonBuf, Error> {
-        self.call_with(method, params, &CallOptions::default())
-    }
-
-    /// As [`call`](Self::call), with options. `R` is what the result is read as.
-    ///
-    /// # Errors
-    /// Those of any call; [`ErrorKind::Aborted`].
-    pub fn call_with<R: for<'a> Decode<'a>>(
-        &mut self,
-        method: &str,
-        params: &(impl Serialize + ?Sized),
-        options: &CallOptions,
-    ) -> Result<R, Error> {
-        let call = self.start_call(method, params, options)?;
-        self.finish(call)
-    }
-
-    /// A call of a known method, with options.
-    ///
-    /// # Errors
-    /// Those of any call; [`ErrorKind::Aborted`].
-    pub fn call_method<M: Method>(&mut self, params: &M::Params, options: &CallOptions) -> Result<M::Result, Error> {
-        self.call_with(M::NAME, params, options)
-    }
-
     /// Makes a call and does not wait for its end; several may be in flight. It is written, and its deadline kept,
     /// while the client is pumped by whatever waits next.
     ///
@@ -234,11 +154,15 @@ impl HarnessClient {
         // A time that cannot be counted to is none.
         let deadline = timeout.and_then(|timeout| self.connection.now().checked_add(timeout));
         let limits = Limits { deadline, token: options.abort_token() };
+        if self.connection.is_closing() {
+            return Err(self.closed(format!("call {method}")));
+        }
         match self.connection.client.start(method, params, &limits) {
             Ok(call) => {
                 let alive = Arc::new(());
                 self.calls.insert(call.id(), Arc::downgrade(&alive));
-                Ok(PendingCall { call, method: method.to_owned().into(), timeout, alive })
+                let (method, token) = (method.to_owned().into(), options.abort_token().cloned());
+                Ok(PendingCall { call, method, timeout, deadline, token, alive })
             }
             Err(error) => Err(self.not_sent(format!("call {method}"), error)),
         }
@@ -299,10 +223,13 @@ impl HarnessClient {
     /// [`ErrorKind::Closed`], [`Encode`](ErrorKind::Encode), [`TimedOut`](ErrorKind::TimedOut), in which case it may
     /// still be written later.
     pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        match self.connection.client.notify(method, params) {
-            Ok(()) => self.flush(format!("notify {method}")),
-            Err(error) => Err(self.not_sent(format!("notify {method}"), error)),
-        }
+        self.queue_notification(method, params)?;
+        self.flush(format!("notify {method}"))
+    }
+
+    pub(super) fn queue_notification(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        let queued = self.connection.client.notify(method, params);
+        queued.map_err(|error| self.not_sent(format!("notify {method}"), error))
     }
 
     /// Whether requests of the runtime are kept for [`next_request`](Self::next_request). Otherwise, and at first,
@@ -321,10 +248,13 @@ impl HarnessClient {
     /// # Errors
     /// As [`notify`](Self::notify).
     pub fn answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        match self.connection.client.answer(reply, result) {
-            Ok(()) => self.flush("answer a request of the runtime"),
-            Err(error) => Err(self.not_sent("answer a request of the runtime", error.why)),
-        }
+        self.queue_answer(reply, result)?;
+        self.flush(ANSWER)
+    }
+
+    pub(super) fn queue_answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        let queued = self.connection.client.answer(reply, result);
+        queued.map_err(|error| self.not_sent(ANSWER, error.why))
     }
 
     /// Answers a request of the runtime with an error.
@@ -338,10 +268,19 @@ impl HarnessClient {
         message: &str,
         data: Option<&(impl Serialize + ?Sized)>,
     ) -> Result<(), Error> {
-        match self.connection.client.refuse(reply, code, message, data) {
-            Ok(()) => self.flush("refuse a request of the runtime"),
-            Err(error) => Err(self.not_sent("refuse a request of the runtime", error.why)),
-        }
+        self.queue_refusal(reply, code, message, data)?;
+        self.flush(REFUSE)
+    }
+
+    pub(super) fn queue_refusal(
+        &mut self,
+        reply: Reply,
+        code: i64,
+        message: &str,
+        data: Option<&(impl Serialize + ?Sized)>,
+    ) -> Result<(), Error> {
+        let queued = self.connection.client.refuse(reply, code, message, data);
+        queued.map_err(|error| self.not_sent(REFUSE, error.why))
     }
 
     /// Waits until everything that has been sent is written, or the client's timeout has passed.
@@ -410,6 +349,21 @@ impl HarnessClient {
         wanted: bool,
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
+        self.forget_dropped_subscriptions();
+        let moved = self.connection.turn(until, wanted, observe)?;
+        self.forget_dropped_calls();
+        Ok(moved)
+    }
+
+    /// As [`turn`](Self::turn), but does not wait: says how long there is nothing to do but to wait.
+    pub(super) fn turn_at_once(&mut self, wanted: bool) -> Option<Patience> {
+        self.forget_dropped_subscriptions();
+        let wait = self.connection.turn_at_once(wanted, &mut |_, _| {});
+        self.forget_dropped_calls();
+        wait
+    }
+
+    pub(super) fn forget_dropped_subscriptions(&mut self) {
         let client = &mut self.connection.client;
         self.subscriptions.retain(|(id, alive)| {
             let is_alive = alive.strong_count() > 0;
@@ -418,20 +372,28 @@ impl HarnessClient {
             }
             is_alive
         });
-        let moved = self.connection.turn(until, wanted, observe)?;
+    }
+
+    fn forget_dropped_calls(&mut self) {
         for call in self.connection.ended_calls.drain(..) {
             if self.calls.get(&call).is_some_and(|alive| alive.strong_count() == 0) {
                 self.connection.client.abandon(call);
                 self.calls.remove(&call);
             }
         }
-        Ok(moved)
     }
 
     /// Ends a token's or a deadline's wait at once, from any thread: the call that waits looks at both.
     #[must_use]
     pub fn waker(&self) -> Waker {
         self.connection.pump().waker()
+    }
+
+    /// A token that ends the wait at once when it is set, for calls and runs of this client.
+    #[must_use]
+    pub fn abort_token(&self, reason: impl Into<Arc<str>>) -> AbortToken {
+        let waker = self.waker();
+        AbortToken::waking(reason, move || waker.wake())
     }
 
     /// Ends the runtime: asks it to shut down, closes its stdin, sends SIGTERM, then SIGKILL, each only if the one
@@ -490,12 +452,30 @@ impl HarnessClient {
         &self.connection.client
     }
 
+    pub(super) fn options(&self) -> &ClientOptions {
+        &self.options
+    }
+
+    /// Ends all subscriptions, whatever their handles say.
+    pub(super) fn end_subscriptions(&mut self) {
+        self.subscriptions.clear();
+        self.connection.client.unsubscribe_all();
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     pub(super) fn connection_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
 
     pub(super) fn closed(&mut self, attempted: impl Into<Cow<'static, str>>) -> Error {
-        Error::new(attempted, ErrorKind::Closed(self.connection.closed()))
+        Error::new(attempted, ErrorKind::Closed(self.closed_cause()))
+    }
+
+    pub(super) fn closed_cause(&mut self) -> Arc<Closed> {
+        self.connection.closed()
     }
 
     fn not_sent(&mut self, attempted: impl Into<Cow<'static, str>>, error: SendError) -> Error {
@@ -507,29 +487,4 @@ impl HarnessClient {
     }
 }
 
-/// A program with a `mio::Poll` of its own can host the client: register it as readable, and whenever the poll says
-/// so, [`pump`](HarnessClient::pump) with a timeout of zero until nothing is moved. Deadlines need a look of their own
-/// now and then, by the same call.
-impl mio::event::Source for HarnessClient {
-    fn register(
-        &mut self,
-        registry: &mio::Registry,
-        token: mio::Token,
-        interests: mio::Interest,
-    ) -> std::io::Result<()> {
-        self.connection.pump_mut().register(registry, token, interests)
-    }
-
-    fn reregister(
-        &mut self,
-        registry: &mio::Registry,
-        token: mio::Token,
-        interests: mio::Interest,
-    ) -> std::io::Result<()> {
-        self.connection.pump_mut().reregister(registry, token, interests)
-    }
-
-    fn deregister(&mut self, registry: &mio::Registry) -> std::io::Result<()> {
-        self.connection.pump_mut().deregister(registry)
-    }
-}
+protocol_methods!(HarnessClient, self, &mut self);

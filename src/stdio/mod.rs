@@ -4,14 +4,23 @@
 //! [`Pump`] is the one loop that both ends share. [`HarnessClient`] is the protocol over it, method by method;
 //! [`DeepSeekHarness`] and [`Session`] run prompts on top of that. [`serve()`] is the other end.
 
+mod ask;
 mod child;
+mod close;
 mod connection;
 mod error;
+#[cfg(target_os = "linux")]
+mod group;
+#[cfg(not(target_os = "linux"))]
+#[path = "group_unavailable.rs"]
+mod group;
 mod harness;
 mod harness_client;
 mod host;
+mod hosted;
 mod lanes;
 mod launch;
+mod methods;
 mod options;
 mod own;
 #[cfg(target_os = "linux")]
@@ -20,21 +29,28 @@ mod pidfd;
 #[path = "pidfd_unavailable.rs"]
 mod pidfd;
 mod pump;
+mod run;
 mod serve;
+mod shared;
+mod signal;
 mod signals;
 mod subscription;
 mod tail;
+pub mod turns;
 
+pub use ask::RequestError;
 pub use child::Exit;
-pub use connection::CloseReport;
+pub use close::CloseReport;
 pub use error::{Cause, Closed, Error, ErrorKind};
-pub use harness::{DeepSeekHarness, HarnessOptions, Input, RunOptions, RunResult, Session};
+pub use harness::{DeepSeekHarness, HarnessOptions, Session};
 pub use harness_client::{HarnessClient, PendingCall};
 pub use host::{Agent, AgentHost, PromptResponder, Sink, SinkError, WhenFull};
 pub use launch::{Environment, Launch, RUNTIME_VARIABLE, SpawnError, SpawnFault, Stderr, StderrCallback};
 pub use options::{CallOptions, ClientOptions};
 pub use own::OwnStdio;
 pub use pump::{Moved, Pump, Waker};
+pub use run::{Input, RunOptions, RunResult};
 pub use serve::{ServeOptions, Served, serve, serve_stdio};
+pub use shared::{SharedClient, SharedDeliveries, SharedSession, SharedSubscription};
 pub use subscription::{Deliveries, Subscription};
 pub use tail::Tail;

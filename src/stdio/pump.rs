@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Vec;
@@ -29,6 +29,9 @@ const BLOCKING_WRITE: usize = 4096;
 
 /// Turns that move bytes without asking the system for events: other sources wait no longer than this.
 const TURNS_WITHOUT_POLL: u32 = 16;
+
+/// The longest time that one question to the system takes.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// One `mio::Poll`, a reader, a writer and a waker: moves bytes between a [`Peer`] and two descriptors, on the thread
 /// that calls [`turn`](Self::turn).
@@ -65,9 +68,10 @@ const TURNS_WITHOUT_POLL: u32 = 16;
 /// ```
 #[derive(Debug)]
 pub struct Pump {
-    poll: Poll,
-    /// What the last turn was told; empty if it did not ask.
-    events: Events,
+    /// `None` while a thread waits with it elsewhere.
+    poller: Option<Poller>,
+    /// That of the poller, to be had at any time.
+    registry: Registry,
     waker: Waker,
     reader: Side,
     writer: Side,
@@ -75,6 +79,39 @@ pub struct Pump {
     /// Turns since the system was last asked for events; at most [`TURNS_WITHOUT_POLL`].
     unasked: u32,
     total: Moved,
+}
+
+/// What to do after a turn that did not ask the system for events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Take another turn.
+    Turn,
+    /// Ask without waiting, for other sources wait for their turn as well.
+    Glance,
+    /// Ask and wait: nothing can be moved.
+    Wait,
+}
+
+/// The part of a [`Pump`] that waits. It can be taken out, so that others may use the rest meanwhile.
+#[derive(Debug)]
+pub(super) struct Poller {
+    poll: Poll,
+    /// What the last wait was told; empty if there was none since the last turn.
+    events: Events,
+}
+
+impl Poller {
+    /// Asks the system for events.
+    pub(super) fn wait(&mut self, wait: Option<Duration>) -> io::Result<()> {
+        // The system counts milliseconds in 32 bits; whoever waits for longer asks again.
+        match self.poll.poll(&mut self.events, wait.map(|wait| wait.min(LONGEST_WAIT))) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                self.events.clear();
+                Ok(())
+            }
+            result => result,
+        }
+    }
 }
 
 /// One direction.
@@ -149,11 +186,12 @@ impl Pump {
     pub fn new(reader: OwnedFd, writer: OwnedFd) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker(Arc::new(mio::Waker::new(poll.registry(), WAKER)?));
+        let registry = poll.registry().try_clone()?;
         Ok(Self {
-            reader: Side::Open(Port::new(reader, poll.registry(), READER, Interest::READABLE)?),
-            writer: Side::Open(Port::new(writer, poll.registry(), WRITER, Interest::WRITABLE)?),
-            poll,
-            events: Events::with_capacity(32),
+            reader: Side::Open(Port::new(reader, &registry, READER, Interest::READABLE)?),
+            writer: Side::Open(Port::new(writer, &registry, WRITER, Interest::WRITABLE)?),
+            poller: Some(Poller { poll, events: Events::with_capacity(32) }),
+            registry,
             waker,
             reading: true,
             unasked: 0,
@@ -164,7 +202,7 @@ impl Pump {
     /// Where further sources register.
     #[must_use]
     pub fn registry(&self) -> &Registry {
-        self.poll.registry()
+        &self.registry
     }
 
     /// A handle that ends the wait from another thread.
@@ -183,7 +221,7 @@ impl Pump {
     /// What the system reports of the poll itself. An error of a read or write ends that direction instead; see
     /// [`input_error`](Self::input_error) and [`output_error`](Self::output_error).
     pub fn turn<T>(&mut self, peer: &mut Peer<T>, wait: Option<Duration>) -> io::Result<Moved> {
-        self.events.clear();
+        self.forget_events();
         let open = (self.input_open(), self.output_open());
         let mut moved = self.transfer(peer);
         let ended = open != (self.input_open(), self.output_open());
@@ -200,12 +238,17 @@ impl Pump {
 
     /// What the last turn heard of further sources.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
-        self.events.iter().filter(|event| event.token() >= Self::FREE_TOKEN)
+        let events = self.poller.iter().flat_map(|poller| &poller.events);
+        events.filter(|event| event.token() >= Self::FREE_TOKEN)
     }
 
     /// Stops or resumes reading. What waits in the pipe stays there, and the other end feels it once the pipe is full.
     pub fn set_reading(&mut self, reading: bool) {
         self.reading = reading;
+    }
+
+    pub(super) fn is_reading(&self) -> bool {
+        self.reading
     }
 
     /// Whether more input may come.
@@ -235,13 +278,13 @@ impl Pump {
 
     /// Ends the input: closes the descriptor and tells the peer.
     pub fn close_input<T>(&mut self, peer: &mut Peer<T>) {
-        self.reader.end(self.poll.registry(), None);
+        self.reader.end(&self.registry, None);
         peer.end_input();
     }
 
     /// Ends the output: closes the descriptor, drops what waits to be written, and tells the peer.
     pub fn close_output<T>(&mut self, peer: &mut Peer<T>) {
-        self.writer.end(self.poll.registry(), None);
+        self.writer.end(&self.registry, None);
         peer.end_output();
     }
 
@@ -253,20 +296,67 @@ impl Pump {
 
     /// Asks the system for events and notes what they say about our two descriptors.
     pub(super) fn ask(&mut self, wait: Option<Duration>) -> io::Result<()> {
+        let Some(poller) = &mut self.poller else { return Ok(()) };
+        let result = poller.wait(wait);
+        self.note_events();
+        result
+    }
+
+    /// Takes out the part that waits; until it is back, nothing is heard of the descriptors.
+    pub(super) fn take_poller(&mut self) -> Option<Poller> {
+        self.poller.take()
+    }
+
+    /// Brings it back, and notes what it was told.
+    pub(super) fn put_poller(&mut self, poller: Poller) {
+        self.poller = Some(poller);
+        self.note_events();
+    }
+
+    fn note_events(&mut self) {
         self.unasked = 0;
-        match self.poll.poll(&mut self.events, wait) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::Interrupted => self.events.clear(),
-            Err(error) => return Err(error),
-        }
-        for event in &self.events {
+        for event in self.poller.iter().flat_map(|poller| &poller.events) {
             match event.token() {
                 READER => self.reader.note(event.is_read_closed() || event.is_error()),
                 WRITER => self.writer.note(event.is_write_closed() || event.is_error()),
                 _ => {}
             }
         }
-        Ok(())
+    }
+
+    /// Forgets what the last wait was told, once everybody has seen it.
+    pub(super) fn forget_events(&mut self) {
+        if let Some(poller) = &mut self.poller {
+            poller.events.clear();
+        }
+    }
+
+    /// As [`turn`](Self::turn), but neither waits nor asks the system; [`next`](Self::next) says what to do then.
+    pub(super) fn turn_at_once<T>(&mut self, peer: &mut Peer<T>) -> Moved {
+        self.unasked += 1;
+        self.transfer(peer)
+    }
+
+    /// What to do after a turn that did not ask.
+    pub(super) fn next<T>(&self, peer: &mut Peer<T>) -> Next {
+        let may_read = self.reading && self.reader.is_ready();
+        let may_write = self.writer.is_ready() && !peer.outgoing().is_empty();
+        match (may_read || may_write, self.unasked > TURNS_WITHOUT_POLL) {
+            (false, _) => Next::Wait,
+            (true, true) => Next::Glance,
+            (true, false) => Next::Turn,
+        }
+    }
+
+    /// Writes what can be written now.
+    pub(super) fn flush<T>(&mut self, peer: &mut Peer<T>) {
+        loop {
+            let written = self.write(peer);
+            self.total.written += written;
+            if written == 0 || peer.outgoing().is_empty() {
+                break;
+            }
+        }
     }
 
     /// One write and one read, as far as they go without waiting.
@@ -300,7 +390,7 @@ impl Pump {
                 written as u64
             }
             Err(error) => {
-                self.writer.end(self.poll.registry(), Some(error));
+                self.writer.end(&self.registry, Some(error));
                 peer.end_output();
                 0
             }
@@ -324,9 +414,15 @@ impl Pump {
                 Err(error) => Some(error),
             },
         };
-        self.reader.end(self.poll.registry(), end);
+        self.reader.end(&self.registry, end);
         peer.end_input();
         0
+    }
+}
+
+impl Pump {
+    fn poll_fd(&self) -> io::Result<RawFd> {
+        self.poller.as_ref().map(|poller| poller.poll.as_raw_fd()).ok_or_else(|| ErrorKind::ResourceBusy.into())
     }
 }
 
@@ -334,15 +430,15 @@ impl Pump {
 /// undone.
 impl Source for Pump {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        SourceFd(&self.poll.as_raw_fd()).register(registry, token, interests)
+        SourceFd(&self.poll_fd()?).register(registry, token, interests)
     }
 
     fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        SourceFd(&self.poll.as_raw_fd()).reregister(registry, token, interests)
+        SourceFd(&self.poll_fd()?).reregister(registry, token, interests)
     }
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        SourceFd(&self.poll.as_raw_fd()).deregister(registry)
+        SourceFd(&self.poll_fd()?).deregister(registry)
     }
 }
 
@@ -352,6 +448,11 @@ impl Side {
             port.ready = true;
             port.hung_up |= hung_up;
         }
+    }
+
+    /// Whether a read or write may get somewhere.
+    fn is_ready(&self) -> bool {
+        matches!(self, Self::Open(port) if port.ready)
     }
 
     fn error(&self) -> Option<&io::Error> {

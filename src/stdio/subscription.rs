@@ -25,6 +25,10 @@ impl Subscription {
         Self { id, _alive: alive }
     }
 
+    pub(super) fn id(&self) -> SubscriptionId {
+        self.id
+    }
+
     /// The next delivery; waits for it.
     ///
     /// # Errors
@@ -42,7 +46,7 @@ impl Subscription {
     /// # Errors
     /// As [`next`](Self::next).
     pub fn next_timeout(&self, client: &mut HarnessClient, timeout: Duration) -> Result<Option<Delivery>, Error> {
-        let deadline = client.connection_mut().now().checked_add(timeout);
+        let deadline = client.connection().now().checked_add(timeout);
         self.wait(client, deadline)
     }
 
@@ -68,13 +72,13 @@ impl Subscription {
             if let Some(delivery) = self.try_next(client) {
                 return Ok(Some(delivery));
             }
-            if client.connection_mut().has_ended() {
+            if client.connection().has_ended() {
                 return Err(client.closed(ATTEMPTED));
             }
             if client.machine().is_deaf(self.id) {
                 return Err(Error::new(ATTEMPTED, ErrorKind::PredicatePanicked));
             }
-            if deadline.is_some_and(|deadline| client.connection_mut().now() >= deadline) {
+            if deadline.is_some_and(|deadline| client.connection().now() >= deadline) {
                 return Ok(None);
             }
             client.connection_mut().expire();

@@ -1,80 +1,24 @@
 //! The blocking client against real processes that misbehave. Each test has a bound on the wall clock.
 
-use std::error::Error as _;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dsh_wire::client::{Delivery, Filter, Graces, Policy, Rung, RungEnd};
+use dsh_wire::client::{Delivery, Filter, Policy, Rung, RungEnd};
 use dsh_wire::json::JsonBuf;
 use dsh_wire::peer::AbortToken;
 use dsh_wire::stdio::{
-    CallOptions, Cause, ClientOptions, DeepSeekHarness, Error, ErrorKind, Exit, HarnessClient, HarnessOptions, Launch,
-    PendingCall, RunOptions, SpawnFault, Stderr,
+    CallOptions, Cause, DeepSeekHarness, ErrorKind, Exit, HarnessClient, HarnessOptions, Launch, PendingCall,
+    RunOptions, SpawnFault, Stderr,
 };
-use dsh_wire::wire::{ContentBlock, InitializeParams};
+use dsh_wire::wire::ContentBlock;
 use serde_json::json;
 
-/// The example next to this test's executable.
-fn faulty(flags: &[&str]) -> Launch {
-    let mut path = std::env::current_exe().unwrap();
-    path.pop();
-    path.pop();
-    path.push("examples/faulty_runtime");
-    assert!(path.exists(), "build it with: cargo build --example faulty_runtime");
-    Launch::new(path).args(flags.iter().map(|flag| format!("--{flag}")))
-}
-
-fn options() -> ClientOptions {
-    let mut options = ClientOptions::default();
-    options.graces = Graces {
-        shutdown: Duration::from_millis(300),
-        stdin: Duration::from_millis(100),
-        terminate: Duration::from_millis(100),
-        kill: Duration::from_secs(2),
-    };
-    options
-}
-
-fn start(flags: &[&str]) -> HarnessClient {
-    HarnessClient::spawn_with(&faulty(flags), options()).unwrap()
-}
-
-fn route() -> InitializeParams {
-    InitializeParams::new("/", "none", "none")
-}
+use crate::faulty::{SECOND, chain, count, exists, faulty, options, route, start, within};
 
 fn harness(flags: &[&str]) -> DeepSeekHarness {
     let mut options = HarnessOptions::new(faulty(flags), route());
-    options.client = self::options();
+    options.client = crate::faulty::options();
     DeepSeekHarness::start(&options).unwrap()
-}
-
-/// Checks that it takes no longer than that.
-#[track_caller]
-fn within<T>(limit: Duration, what: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let result = what();
-    assert!(start.elapsed() < limit, "took {:?}", start.elapsed());
-    result
-}
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// The whole text of an error.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}
-
-/// Whether a process with this id is there, or what is left of one.
-fn exists(pid: u32) -> bool {
-    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-    rustix::process::test_kill_process(pid).is_ok()
 }
 
 /// Ends the client in order and checks that nothing is left of its process.
@@ -596,7 +540,6 @@ fn nothing_is_left_of_a_client() {
 #[test]
 #[ignore = "run by nothing_is_left_of_a_client"]
 fn count_what_is_left() {
-    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
     let faults: [&[&str]; 5] =
         [&[], &["exit=initialize"], &["grandchild=initialize"], &["exit-at-start"], &["ignore-eof"]];
     let counts = || (count("fd"), count("task"));
@@ -669,7 +612,7 @@ fn a_runtime_can_be_made_to_die_with_its_parent() {
 fn a_conversation_with_the_embedded_runtime() {
     let launch = Launch::new(env!("CARGO_BIN_EXE_dsh-wire")).arg("serve");
     let directory = std::env::temp_dir().display().to_string();
-    let route = InitializeParams::new(directory, "deepseek-official", "deepseek-v4-flash");
+    let route = dsh_wire::wire::InitializeParams::new(directory, "deepseek-official", "deepseek-v4-flash");
     let mut harness = DeepSeekHarness::start(&HarnessOptions::new(launch, route)).unwrap();
     let mut session = harness.session("s");
     for text in ["hello", "\u{4f60}\u{597d} \u{1f600}"] {

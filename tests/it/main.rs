@@ -6,6 +6,12 @@ mod bounds;
 mod client;
 #[cfg(feature = "cli")]
 mod command;
+#[cfg(feature = "cli")]
+mod embedded;
+#[cfg(feature = "cli")]
+mod faults;
+#[cfg(feature = "stdio")]
+mod faulty;
 mod frame;
 #[cfg(feature = "stdio")]
 mod host;
@@ -18,6 +24,14 @@ mod properties;
 mod recording;
 mod replay;
 #[cfg(feature = "cli")]
+mod runtime;
+#[cfg(feature = "cli")]
 mod serve;
 mod server;
+#[cfg(feature = "stdio")]
+mod shared;
+#[cfg(feature = "cli")]
+mod subagents;
+#[cfg(feature = "stdio")]
+mod turns;
 mod wire;

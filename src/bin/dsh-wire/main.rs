@@ -33,17 +33,7 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Call(call::Args),
-    /// Be a runtime on stdin and stdout, with an offline agent that echoes
-    ///
-    /// Sessions are kept in DSH_HOME, where that is set.
-    #[command(after_help = "\
-Example:
-  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve")]
-    Serve {
-        /// Accepted, since the official clients ask for one, and ignored
-        #[arg(long, value_name = "NAME")]
-        profile: Option<String>,
-    },
+    Serve(serve::Args),
     Inspect(inspect::Args),
 }
 
@@ -51,17 +41,17 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    the runtime answered with an error, the turn ended in one, or the output could not be written
-  2    wrong usage, or an input that cannot be read
+  2    wrong usage, an input that cannot be read, or a runtime that cannot be started
   3    the runtime is gone
   4    timed out
   5    the runtime broke the protocol
-  130  interrupted";
+  130  interrupted; 143 by SIGTERM";
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Call(args) => call::call(&args),
-        Command::Serve { profile: _ } => return serve::serve(),
+        Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)

