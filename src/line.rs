@@ -231,8 +231,25 @@ impl LineBuffer {
     /// The next line that is not blank, lent from the buffer.
     #[inline]
     pub fn next_line(&mut self) -> Option<Line<'_>> {
+        if self.waits() {
+            return None;
+        }
         let next = self.advance()?;
         Some(self.lend(next))
+    }
+
+    /// Whether nothing comes next, where a few fresh bytes can tell. So it mostly is with a stream in small pieces, which
+    /// would pay more for the calls than for the search.
+    #[inline]
+    pub(crate) fn waits(&mut self) -> bool {
+        let fresh = self.buf.get(self.searched..self.end).unwrap_or_default();
+        let few = fresh.len() < 8 && fresh.iter().all(|byte| *byte != b'\n');
+        let waits = few && !self.ended && self.overflow.is_none() && self.end - self.start <= self.limit;
+        if waits {
+            self.examined += fresh.len() as u64;
+            self.searched = self.end;
+        }
+        waits
     }
 
     /// Lends what [`advance`](Self::advance) has just moved past.
@@ -253,16 +270,7 @@ impl LineBuffer {
     }
 
     /// Moves past what comes next and says what it was; passes over blank lines.
-    #[inline]
     pub(crate) fn advance(&mut self) -> Option<Next> {
-        // What mostly happens to a stream in small pieces: nothing has ended, and nothing can have to be told.
-        let quiet = self.overflow.is_none() && !self.ended && self.end - self.start <= self.limit;
-        let newline = if quiet { Some(self.find_newline()?) } else { None };
-        self.advance_to(newline)
-    }
-
-    /// As [`advance`](Self::advance), where the next `\n` may have been found already.
-    fn advance_to(&mut self, mut newline: Option<usize>) -> Option<Next> {
         loop {
             if let Some(overflow) = &mut self.overflow {
                 if !overflow.told {
@@ -278,7 +286,7 @@ impl LineBuffer {
                 });
             }
             let from = self.start;
-            if let Some(to) = newline.take().or_else(|| self.find_newline()) {
+            if let Some(to) = self.find_newline() {
                 self.start = to + 1;
                 self.searched = self.start;
                 self.examined += 1;
@@ -318,9 +326,7 @@ impl LineBuffer {
     #[inline]
     fn find_newline(&mut self) -> Option<usize> {
         let fresh = self.buf.get(self.searched..self.end).unwrap_or_default();
-        // A stream that comes in a few bytes at a time would pay more for the call than for the search.
-        let found =
-            if fresh.len() < 8 { fresh.iter().position(|byte| *byte == b'\n') } else { memchr::memchr(b'\n', fresh) };
+        let found = memchr::memchr(b'\n', fresh);
         let len = found.unwrap_or(fresh.len());
         self.examined += len as u64;
         self.searched += len;

@@ -84,6 +84,10 @@ impl<T> Calls<T> {
         }
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     /// A call that has ended without a response and whose end has not been told.
     pub(super) fn next_ended(&mut self) -> Option<(CallId, T, End)> {
         self.ended.pop_front()

@@ -130,6 +130,7 @@ impl<T> Peer<T> {
     }
 
     /// Takes bytes that came from the peer.
+    #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
         self.inbound.lines.push(bytes);
     }
@@ -159,6 +160,7 @@ impl<T> Peer<T> {
     }
 
     /// The next event, lent until the next call on the peer.
+    #[inline]
     pub fn next_event(&mut self) -> Option<Event<'_, T>> {
         self.inbound.next_event()
     }
@@ -312,7 +314,13 @@ impl<T> Default for Peer<T> {
 }
 
 impl<T> Inbound<T> {
+    #[inline]
     fn next_event(&mut self) -> Option<Event<'_, T>> {
+        // So it mostly is with a stream in small pieces.
+        if !self.calls.has_ended() && self.lines.waits() { None } else { self.advance() }
+    }
+
+    fn advance(&mut self) -> Option<Event<'_, T>> {
         if let Some(ended) = self.calls.next_ended() {
             return Some(without_response(ended));
         }
