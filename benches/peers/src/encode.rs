@@ -3,7 +3,7 @@
 use dsh_wire::frame;
 use serde::Serialize;
 
-use crate::measure::{Subject, take_turns};
+use crate::measure::{Subject, take_turns, timed};
 
 #[derive(Serialize)]
 struct Params<'a> {
@@ -74,7 +74,7 @@ pub fn table() {
     ] {
         assert_eq!(dsh_wire(text), serde_json_vec(text));
         let mut subjects: Vec<Subject<'_>> =
-            vec![("dsh-wire", Box::new(|| dsh_wire(text))), ("to_vec", Box::new(|| serde_json_vec(text)))];
+            vec![("dsh-wire", timed(|| dsh_wire(text))), ("to_vec", timed(|| serde_json_vec(text)))];
         let times = take_turns(31, &mut subjects);
         println!(
             "{name:9} {:6.0} ns  {:5.2}",
@@ -82,4 +82,9 @@ pub fn table() {
             times.ratio("to_vec", "dsh-wire")
         );
     }
+}
+
+/// For a profiler.
+pub fn run() -> usize {
+    dsh_wire("the session ends when its input does, and every frame is whole: \"a reader waits\"\n")
 }

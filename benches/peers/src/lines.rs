@@ -5,7 +5,7 @@ use dsh_wire::line::{Line, LineBuffer};
 use dsh_wire::peer::{Event, Peer};
 
 use crate::corpus;
-use crate::measure::{Subject, median, take_turns};
+use crate::measure::{Subject, median, take_turns, timed};
 
 /// A notification of `len` bytes, with its `\n`.
 fn line(len: usize) -> Vec<u8> {
@@ -81,11 +81,11 @@ pub fn table() {
     let ratios = (0..9).map(|_| child(64 << 20).0 / child(16 << 20).0).collect();
     println!("\none 64 MiB line ÷ one 16 MiB line, in reads of 64 KiB: {:.2}  (must 6, aim 4.4)", median(ratios));
     let mut subjects: Vec<Subject<'_>> = vec![
-        ("split", Box::new(|| split(&small, 1))),
-        ("bare", Box::new(|| bare_split(&small, 1))),
-        ("feed", Box::new(|| feed(&small, 1))),
-        ("long", Box::new(|| split(&long, 1))),
-        ("long bare", Box::new(|| bare_split(&long, 1))),
+        ("split", timed(|| split(&small, 1))),
+        ("bare", timed(|| bare_split(&small, 1))),
+        ("feed", timed(|| feed(&small, 1))),
+        ("long", timed(|| split(&long, 1))),
+        ("long bare", timed(|| bare_split(&long, 1))),
     ];
     let times = take_turns(15, &mut subjects);
     println!(

@@ -3,8 +3,38 @@
 
 use cpu_time::ThreadTime;
 
-/// One thing to measure: runs once over its input and returns something that depends on the work.
-pub type Subject<'a> = (&'static str, Box<dyn FnMut() -> usize + 'a>);
+/// One thing to measure: runs once over its input and returns the seconds of processor time that it took.
+pub type Subject<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
+
+/// A turn of a subject lasts at least so long.
+const TURN: f64 = 0.02;
+
+/// Measures a function of this thread, which returns something that depends on its work: the mean of as many passes as
+/// fill a turn. Otherwise a subject of a few milliseconds would pay, in each of them, for the caches that slow subjects
+/// have filled with their own.
+pub fn timed<'a>(mut run: impl FnMut() -> usize + 'a) -> Box<dyn FnMut() -> f64 + 'a> {
+    Box::new(move || {
+        let start = ThreadTime::now();
+        let mut passes = 0.0;
+        loop {
+            std::hint::black_box(run());
+            passes += 1.0;
+            let seconds = start.elapsed().as_secs_f64();
+            if seconds >= TURN {
+                return seconds / passes;
+            }
+        }
+    })
+}
+
+/// The same for one pass a turn.
+pub fn timed_once<'a>(mut run: impl FnMut() -> usize + 'a) -> Box<dyn FnMut() -> f64 + 'a> {
+    Box::new(move || {
+        let start = ThreadTime::now();
+        std::hint::black_box(run());
+        start.elapsed().as_secs_f64()
+    })
+}
 
 /// The seconds of each subject in each turn.
 pub struct Times {
@@ -16,14 +46,7 @@ pub struct Times {
 pub fn take_turns(turns: usize, subjects: &mut [Subject<'_>]) -> Times {
     let mut times = Times { names: subjects.iter().map(|subject| subject.0).collect(), turns: Vec::new() };
     for turn in 0..=turns {
-        let row: Vec<f64> = subjects
-            .iter_mut()
-            .map(|(_, run)| {
-                let start = ThreadTime::now();
-                std::hint::black_box(run());
-                start.elapsed().as_secs_f64()
-            })
-            .collect();
+        let row: Vec<f64> = subjects.iter_mut().map(|(_, run)| run()).collect();
         if turn > 0 {
             times.turns.push(row);
         }

@@ -6,7 +6,7 @@ use dsh_wire::peer::{Event, Peer};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::measure::{Subject, take_turns};
+use crate::measure::{Subject, take_turns, timed};
 
 const CALLS: u64 = 2000;
 
@@ -87,7 +87,7 @@ fn map_and_values() -> usize {
 }
 
 pub fn table() {
-    let mut subjects: Vec<Subject<'_>> = vec![("peers", Box::new(two_peers)), ("map", Box::new(map_and_values))];
+    let mut subjects: Vec<Subject<'_>> = vec![("peers", timed(two_peers)), ("map", timed(map_and_values))];
     let times = take_turns(41, &mut subjects);
     println!(
         "\nround trip: {:.0} ns; × HashMap + Value {:.2}  (must 5, aim 10)",

@@ -14,7 +14,7 @@ use dsh_wire::stdio::{Agent, AgentHost, PromptResponder, ServeOptions, Sink, ser
 use dsh_wire::wire::InitializeParams;
 use serde::Serialize;
 
-use crate::measure::{Subject, take_turns};
+use crate::measure::{Subject, take_turns, timed_once};
 
 /// Notifications in one turn.
 const EVENTS: usize = 20_000;
@@ -158,7 +158,7 @@ pub fn table() {
     let mut subjects: Vec<Subject<'_>> = vec![
         (
             "notifications",
-            Box::new(|| {
+            timed_once(|| {
                 let mut served = served.borrow_mut();
                 served.go.send(()).expect("it tells");
                 drain(&mut served.answers, EVENTS)
@@ -166,16 +166,16 @@ pub fn table() {
         ),
         (
             "prepared bytes",
-            Box::new(|| {
+            timed_once(|| {
                 write.send(()).expect("it writes");
                 drain(&mut raw, EVENTS)
             }),
         ),
-        ("session/wait", Box::new(|| (0..TRIPS).map(|_| served.borrow_mut().trip(wait)).sum())),
-        ("through an agent", Box::new(|| (0..TRIPS).map(|_| served.borrow_mut().trip(get)).sum())),
+        ("session/wait", timed_once(|| (0..TRIPS).map(|_| served.borrow_mut().trip(wait)).sum())),
+        ("through an agent", timed_once(|| (0..TRIPS).map(|_| served.borrow_mut().trip(get)).sum())),
         (
             "ping-pong",
-            Box::new(move || {
+            timed_once(move || {
                 let mut buffer = [0; 256];
                 let request = [b'x'; 64];
                 (0..TRIPS)

@@ -5,7 +5,7 @@ use dsh_wire::wire::Notification;
 
 use crate::corpus::Corpus;
 use crate::decode;
-use crate::measure::{Subject, take_turns};
+use crate::measure::{Subject, take_turns, timed};
 
 pub fn typed(lines: &[&[u8]]) -> usize {
     let mut scratch = String::new();
@@ -29,7 +29,7 @@ pub fn table(corpora: &[Corpus]) {
     for corpus in corpora.iter().filter(|corpus| corpus.name != "requests") {
         let lines = corpus.lines();
         let mut subjects: Vec<Subject<'_>> =
-            vec![("decode", Box::new(|| decode::dsh_wire(&lines))), ("typed", Box::new(|| typed(&lines)))];
+            vec![("decode", timed(|| decode::dsh_wire(&lines))), ("typed", timed(|| typed(&lines)))];
         let times = take_turns(25, &mut subjects);
         println!("{:9} {:+5.0} %", corpus.name, (times.ratio("typed", "decode") - 1.0) * 100.0);
     }
