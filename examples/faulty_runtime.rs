@@ -115,7 +115,9 @@ impl Runtime {
     /// What is sent before the first request is read.
     fn flood(&mut self) {
         for n in 0..self.flags.number("ask-first") {
-            frame::encode_request(&mut self.out, &n.to_string(), "runtime/ask", &json!({ "n": n })).unwrap();
+            let id = n.to_string();
+            let id = Id::new(Json::new(&id).unwrap()).unwrap();
+            frame::encode_request(&mut self.out, id, "runtime/ask", &json!({ "n": n })).unwrap();
             self.flush();
         }
         for n in 0..self.flags.number("flood") {

@@ -75,6 +75,8 @@
 //! # Features
 //!
 //! - **`stdio`** (default; implies `std`): child processes, pipes, signals; the blocking client and `serve`. Unix.
+//! - **`simd`** (default; implies `std`): decoding with the vector instructions that the machine turns out to have;
+//!   without it, a word at a time, at about half of the speed.
 //! - **`std`**: `read_from` on buffers and peers, ids from random bits of the operating system. Without it: `no_std`
 //!   with `alloc`, ids from a seed of the caller's.
 //! - **`cli`**: the command `dsh-wire`. The library never needs it.

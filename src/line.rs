@@ -17,6 +17,9 @@ pub(crate) const PREFIX: usize = 256;
 #[cfg(feature = "std")]
 pub(crate) const READ: usize = 64 << 10;
 
+/// How much more than asked for is made ready at once.
+const SLACK: usize = 4 << 10;
+
 /// An empty buffer larger than this is given back.
 const KEEP: usize = 4 << 20;
 
@@ -167,20 +170,30 @@ impl LineBuffer {
 
     /// Takes bytes of the stream. Bytes that come after [`end_input`](Self::end_input) are not part of it and are
     /// ignored.
+    #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.ended {
-            return;
+        if !self.ended {
+            let bytes = if self.overflow.is_some() { self.discard(bytes) } else { bytes };
+            self.append(bytes);
         }
-        let bytes = self.discard(bytes);
-        if bytes.is_empty() {
-            return;
+    }
+
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        // In an empty buffer the room at its beginning is used again, which is what keeps it small.
+        if self.start == self.end || bytes.len() > self.buf.len() - self.end {
+            self.make_room(bytes.len());
         }
-        self.make_room(bytes.len());
-        if let Some(room) = self.buf.get_mut(self.end..self.end + bytes.len()) {
-            room.copy_from_slice(bytes);
+        match (bytes, self.buf.get_mut(self.end..self.end + bytes.len())) {
+            // A stream that comes byte by byte would pay more for the call than for the copy.
+            ([byte], Some([room])) => *room = *byte,
+            (bytes, Some(room)) => room.copy_from_slice(bytes),
+            (_, None) => {}
         }
         self.end += bytes.len();
-        self.check_limit();
+        if self.end - self.start > self.limit {
+            self.check_limit();
+        }
     }
 
     /// Reads once from a stream, at most 64 KiB, and returns how much came; 0 is the end of the stream, which is
@@ -204,7 +217,9 @@ impl LineBuffer {
             self.searched = self.start;
         }
         self.end = end + len;
-        self.check_limit();
+        if self.end - self.start > self.limit {
+            self.check_limit();
+        }
         Ok(len)
     }
 
@@ -214,6 +229,7 @@ impl LineBuffer {
     }
 
     /// The next line that is not blank, lent from the buffer.
+    #[inline]
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         let next = self.advance()?;
         Some(self.lend(next))
@@ -237,7 +253,16 @@ impl LineBuffer {
     }
 
     /// Moves past what comes next and says what it was; passes over blank lines.
+    #[inline]
     pub(crate) fn advance(&mut self) -> Option<Next> {
+        // What mostly happens to a stream in small pieces: nothing has ended, and nothing can have to be told.
+        let quiet = self.overflow.is_none() && !self.ended && self.end - self.start <= self.limit;
+        let newline = if quiet { Some(self.find_newline()?) } else { None };
+        self.advance_to(newline)
+    }
+
+    /// As [`advance`](Self::advance), where the next `\n` may have been found already.
+    fn advance_to(&mut self, mut newline: Option<usize>) -> Option<Next> {
         loop {
             if let Some(overflow) = &mut self.overflow {
                 if !overflow.told {
@@ -253,7 +278,7 @@ impl LineBuffer {
                 });
             }
             let from = self.start;
-            if let Some(to) = self.find_newline() {
+            if let Some(to) = newline.take().or_else(|| self.find_newline()) {
                 self.start = to + 1;
                 self.searched = self.start;
                 self.examined += 1;
@@ -290,19 +315,22 @@ impl LineBuffer {
     }
 
     /// Looks for the next `\n` in the bytes not yet searched. `searched` stops on it, for the caller to move past.
+    #[inline]
     fn find_newline(&mut self) -> Option<usize> {
         let fresh = self.buf.get(self.searched..self.end).unwrap_or_default();
-        let found = memchr::memchr(b'\n', fresh);
+        // A stream that comes in a few bytes at a time would pay more for the call than for the search.
+        let found =
+            if fresh.len() < 8 { fresh.iter().position(|byte| *byte == b'\n') } else { memchr::memchr(b'\n', fresh) };
         let len = found.unwrap_or(fresh.len());
         self.examined += len as u64;
         self.searched += len;
         found.map(|_| self.searched)
     }
 
-    /// After bytes came in: an unfinished line over the limit is not kept a moment longer, also if nobody takes
-    /// lines out. Lines that wait before it are the caller's to take first.
+    /// After bytes came in, and there are more than the limit: an unfinished line over it is not kept a moment longer,
+    /// also if nobody takes lines out. Lines that wait before it are the caller's to take first.
     fn check_limit(&mut self) {
-        if self.overflow.is_none() && self.end - self.start > self.limit && self.find_newline().is_none() {
+        if self.overflow.is_none() && self.find_newline().is_none() {
             self.overflow(self.start, self.end, false);
             self.forget();
         }
@@ -365,7 +393,8 @@ impl LineBuffer {
                 let grown = if need < 1 << 20 { need.next_power_of_two() } else { need + need / 8 };
                 self.buf.reserve_exact(grown - self.buf.len());
             }
-            self.buf.resize(need, 0);
+            // Some room more, if it is there, so that short reads do not all come here.
+            self.buf.resize(need.max(self.buf.capacity().min(need + SLACK)), 0);
         }
     }
 }

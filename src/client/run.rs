@@ -2,11 +2,12 @@
 
 use alloc::collections::VecDeque;
 
-use super::{SessionTree, read};
+use super::{SessionTree, read, subscription};
 use crate::json::{Json, JsonStr, JsonString};
+use crate::wire::stream::StreamChunk;
 use crate::wire::{
     Decode, EventData, FinishStatus, Notification, NotificationBody, NotificationBuf, PromptResult, SessionEvent,
-    SessionFinishedParams, Status, StreamChunk,
+    SessionFinishedParams, Status,
 };
 
 /// Where a notification stands to a [`Run`].
@@ -36,7 +37,7 @@ pub struct Run {
     session: JsonString,
     phase: Phase,
     /// What has come since the prompt was sent, in wire order; empty but in [`Phase::Asked`] and while it is taken.
-    held: VecDeque<NotificationBuf>,
+    held: Held,
     /// A runtime that reports status has a receipt for each prompt.
     reports_status: bool,
     /// Whether the next `idle` is the end.
@@ -60,6 +61,27 @@ enum Phase {
     Done,
 }
 
+/// Notifications that were copied, in wire order.
+#[derive(Debug, Default)]
+struct Held {
+    queue: VecDeque<NotificationBuf>,
+    /// Of all in `queue`.
+    bytes: usize,
+}
+
+impl Held {
+    fn push(&mut self, buf: NotificationBuf) {
+        self.bytes += subscription::size(&buf);
+        self.queue.push_back(buf);
+    }
+
+    fn pop(&mut self) -> Option<NotificationBuf> {
+        let buf = self.queue.pop_front()?;
+        self.bytes -= subscription::size(&buf);
+        Some(buf)
+    }
+}
+
 impl Run {
     /// A run on a session; make it before the prompt is sent. `reports_status` says whether this runtime has sent a
     /// `session.status` before, for any session.
@@ -67,7 +89,7 @@ impl Run {
         Self {
             session: session.into(),
             phase: Phase::Asked,
-            held: VecDeque::new(),
+            held: Held::default(),
             reports_status,
             until_idle: true,
             idle: false,
@@ -89,6 +111,12 @@ impl Run {
         self.session.as_json_str()
     }
 
+    /// Bytes of notifications that are held back until the answer to the prompt tells which of them belong to the run.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.bytes
+    }
+
     /// Looks at a notification, in wire order.
     pub fn observe(&mut self, notification: &Notification<'_>, tree: &SessionTree) -> Place {
         self.reports_status |= notification.status().is_some();
@@ -104,7 +132,7 @@ impl Run {
         self.reports_status |= notification.status().is_some();
         match &self.phase {
             Phase::Asked => {
-                self.held.push_back(notification.to_buf());
+                self.held.push(notification.to_buf());
                 if !self.reports_status && self.own_event(notification).is_some_and(is_of_a_turn) {
                     self.phase = Phase::Unanswered { finished: false };
                 }
@@ -118,10 +146,10 @@ impl Run {
                 self.inside(notification)
             }
             Phase::Inside | Phase::Unanswered { .. } => {
-                if self.held.is_empty() {
+                if self.held.queue.is_empty() {
                     return self.inside(notification);
                 }
-                self.held.push_back(notification.to_buf());
+                self.held.push(notification.to_buf());
                 Place::Held
             }
             Phase::Done => Place::Outside,
@@ -136,13 +164,13 @@ impl Run {
                     let notification = view(buf);
                     self.own_event(&notification).is_some_and(|event| is_receipt(event, message_id))
                 };
-                match self.held.iter().position(is_ours) {
+                match self.held.queue.iter().position(is_ours) {
                     Some(receipt) => {
-                        self.held.drain(..receipt);
+                        (0..receipt).for_each(|_| drop(self.held.pop()));
                         self.phase = Phase::Inside;
                     }
                     None => {
-                        self.held.clear();
+                        self.held = Held::default();
                         self.phase = Phase::Queued { message_id: message_id.clone() };
                     }
                 }
@@ -159,10 +187,10 @@ impl Run {
         if matches!(self.phase, Phase::Asked | Phase::Queued { .. }) {
             return None;
         }
-        let buf = self.held.pop_front()?;
+        let buf = self.held.pop()?;
         let place = self.inside(&view(&buf));
         if place == Place::Last {
-            self.held.clear();
+            self.held = Held::default();
         }
         Some((buf, place))
     }
@@ -170,7 +198,7 @@ impl Run {
     /// Ends the run.
     pub fn finish(&mut self) {
         self.phase = Phase::Done;
-        self.held.clear();
+        self.held = Held::default();
     }
 
     /// Whether the run is over.

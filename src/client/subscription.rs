@@ -244,17 +244,20 @@ impl Subscriptions {
         self.live.get(&id).map(|subscription| subscription.high_water)
     }
 
-    /// The lossless subscription that holds most, if it holds more than `limit` bytes.
+    /// The subscription that holds most of what it may not drop, if that is more than `limit` bytes.
     pub(super) fn fullest_over(&self, limit: usize) -> Option<(&str, usize)> {
-        let lossless = self.live.values().filter(|subscription| subscription.policy == Policy::Lossless);
-        let fullest = lossless.max_by_key(|subscription| subscription.held())?;
+        let fullest = self.live.values().max_by_key(|subscription| subscription.held())?;
         (fullest.held() > limit).then_some((&*fullest.name, fullest.held()))
     }
 }
 
 impl Subscription {
+    /// Bytes that may not be dropped.
     fn held(&self) -> usize {
-        self.bytes + self.kept_bytes
+        match self.policy {
+            Policy::Lossless => self.bytes + self.kept_bytes,
+            Policy::Bounded { .. } => self.kept_bytes,
+        }
     }
 
     fn push(&mut self, notification: &Notification<'_>) {
@@ -296,7 +299,8 @@ impl Subscription {
     }
 }
 
-fn size(notification: &NotificationBuf) -> usize {
+/// What a queued notification counts for.
+pub(super) fn size(notification: &NotificationBuf) -> usize {
     notification.method.as_json_str().get().len() + notification.params.as_json().get().len() + OVERHEAD
 }
 

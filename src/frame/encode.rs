@@ -15,12 +15,12 @@ use super::append::append;
 /// What serde_json reports of `params`; `out` is as before.
 pub fn encode_request(
     out: &mut Vec<u8>,
-    id: &str,
+    id: Id<'_>,
     method: &str,
     params: &(impl Serialize + ?Sized),
 ) -> Result<usize, EncodeError> {
     let mut line = LineWriter::new(out);
-    line.text(r#"{"jsonrpc":"2.0","id":"#).text(id).text(r#","method":"#).string(method);
+    line.text(r#"{"jsonrpc":"2.0","id":"#).text(id.get()).text(r#","method":"#).string(method);
     line.params(params)?;
     Ok(line.finish())
 }

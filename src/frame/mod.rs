@@ -26,7 +26,7 @@ use core::ops::Range;
 
 pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
 
-use crate::json::{self, Json, JsonBuf, JsonStr, Kind, SyntaxError, SyntaxErrorKind};
+use crate::json::{self, Json, JsonBuf, JsonStr, Kind, LongItem, SyntaxError, SyntaxErrorKind};
 
 /// One JSON-RPC message, lent from its line.
 ///
@@ -78,7 +78,9 @@ pub type Params<'a> = Json<'a>;
 pub struct Id<'a>(Json<'a>);
 
 impl<'a> Id<'a> {
-    fn new(json: Json<'a>) -> Option<Self> {
+    /// An id of one's own choice; `None` where it is no string or number.
+    #[must_use]
+    pub fn new(json: Json<'a>) -> Option<Self> {
         matches!(json.kind(), Kind::String | Kind::Number).then_some(Self(json))
     }
 
@@ -149,6 +151,7 @@ impl fmt::Debug for ErrorObject<'_> {
 
 /// What a peer answered instead of a result; owns it all.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RpcError {
     /// The code; `None` where the peer sent none, or none that is a whole number of 64 bits.
     pub code: Option<i64>,
@@ -227,7 +230,8 @@ impl<'a> Frame<'a> {
     pub fn parse(line: &'a str) -> Result<Self, NotAFrame> {
         let text = json::trim(line);
         let mut envelope = Envelope::default();
-        let whole = if json::compact_object(text, &mut |name, value| envelope.note(text, name, value)) {
+        let compact = json::compact_object(text, &mut |name, value| envelope.note(text, name, value));
+        let whole = if compact.is_some() {
             0..text.len()
         } else {
             envelope = Envelope::default();
@@ -240,8 +244,9 @@ impl<'a> Frame<'a> {
         }
         let id = piece(text, envelope.id).and_then(Id::new);
         let method = piece(text, envelope.method).and_then(Json::as_str);
+        let long = compact.map_or(LongItem::NONE, |long| LongItem::new(envelope.params.start, long.start, long.end));
         let params = piece(text, envelope.params).filter(|json| json.kind() == Kind::Object);
-        let params = params.unwrap_or(Json::EMPTY_OBJECT);
+        let params = params.map_or(Json::EMPTY_OBJECT, |json| json.with_long_item(long));
         match (id, method) {
             (Some(id), Some(method)) => Ok(Self::Request { id, method, params }),
             (None, Some(method)) => Ok(Self::Notification { method, params }),

@@ -1,5 +1,7 @@
 //! [`Classify`] by SIMD, for whatever the machine has: found out once, at run time.
 
+use core::ops::Range;
+
 use fearless_simd::{Level, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
 use super::blocks::{self, Classify, Escapes, Member, Strings, Structure};
@@ -50,13 +52,14 @@ impl<S: Simd> Classify for Vectors<S> {
     }
 }
 
-/// Whether `text` is one object without white space between its tokens. Calls `member` as
-/// [`validate`](super::validate) does, also before the answer turns out to be no.
-pub(crate) fn compact_object(text: &str, member: &mut Member<'_>) -> bool {
+/// Whether `text` is one object without white space between its tokens; the range is that of a long item at depth 3.
+/// Calls `member` as [`validate`](super::validate) does, also before the answer turns out to be no, and may pass over
+/// a member `jsonrpc`.
+pub(crate) fn compact_object(text: &str, member: &mut Member<'_>) -> Option<Range<usize>> {
     compact_object_at(Level::new(), text, member)
 }
 
-pub(super) fn compact_object_at(level: Level, text: &str, member: &mut Member<'_>) -> bool {
+pub(super) fn compact_object_at(level: Level, text: &str, member: &mut Member<'_>) -> Option<Range<usize>> {
     dispatch!(level, simd => blocks::compact_object(Vectors(simd), text.as_bytes(), member))
 }
 

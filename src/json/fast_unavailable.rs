@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 /// Never knows.
-pub(crate) fn compact_object(_: &str, _: &mut dyn FnMut(Range<usize>, Range<usize>)) -> bool {
-    false
+pub(crate) fn compact_object(_: &str, _: &mut dyn FnMut(Range<usize>, Range<usize>)) -> Option<Range<usize>> {
+    None
 }
 
 /// As [`core::str::from_utf8`], without a reason.

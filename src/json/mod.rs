@@ -25,3 +25,4 @@ pub use value::{Elements, Json, JsonBuf, JsonStr, JsonString, Kind, Members};
 pub(crate) use fast::compact_object;
 pub(crate) use scan::{leading_string, validate};
 pub(crate) use text::{is_blank, is_white};
+pub(crate) use value::LongItem;

@@ -66,7 +66,7 @@ impl core::error::Error for SyntaxError {}
 #[derive(Clone, Copy)]
 pub(super) struct Nesting {
     /// A 1 that stands for the outside, then the innermost levels; the lowest bit is the current container.
-    bits: u64,
+    pub(super) bits: u64,
 }
 
 /// The words of [`Nesting`] that are full. Apart from it, so that the compiler can keep `bits` in a register.

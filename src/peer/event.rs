@@ -127,21 +127,55 @@ impl fmt::Display for DropReason {
 }
 
 /// The right to answer one request, once.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 #[must_use = "a request waits for its answer"]
 pub struct Reply {
-    /// The text of an [`Id`].
-    id: Box<str>,
+    id: IdText,
 }
+
+/// The text of an [`Id`]. The usual ones (`req_` and 32 hex digits, in quotes) need no allocation.
+#[derive(PartialEq, Eq)]
+enum IdText {
+    /// As many of `bytes` as `len` says; the others are zero.
+    Short {
+        len: u8,
+        bytes: [u8; SHORT],
+    },
+    Long(Box<str>),
+}
+
+const SHORT: usize = 46;
 
 impl Reply {
     pub(super) fn new(id: Id<'_>) -> Self {
-        Self { id: id.get().into() }
+        let text = id.get();
+        let mut bytes = [0; SHORT];
+        let id = match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+            (Some(start), Ok(len)) => {
+                start.copy_from_slice(text.as_bytes());
+                IdText::Short { len, bytes }
+            }
+            _ => IdText::Long(text.into()),
+        };
+        Self { id }
     }
 
     /// The id of the request.
     #[must_use]
     pub fn id(&self) -> Id<'_> {
-        Id::from_proved(Json::from_proved(&self.id))
+        let text = match &self.id {
+            IdText::Short { len, bytes } => {
+                let bytes = bytes.get(..usize::from(*len)).unwrap_or_default();
+                core::str::from_utf8(bytes).expect("it was copied from a string")
+            }
+            IdText::Long(text) => text,
+        };
+        Id::from_proved(Json::from_proved(text))
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("id", &self.id()).finish()
     }
 }

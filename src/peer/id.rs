@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+use crate::frame::Id;
+use crate::json::Json;
+
 /// One call of ours: its number on this connection, from 0. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub(super) u64);
@@ -26,13 +29,18 @@ const NUMBER_MASK: u64 = (1 << 62) - 1;
 /// UUIDv4: the high half is chosen once a connection, the low half is the call's number.
 #[derive(Debug, Clone)]
 pub(super) struct Ids {
-    high: u64,
+    /// `req_` and the high half.
+    head: [u8; 20],
     next: u64,
 }
 
 impl Ids {
     pub(super) fn new(seed: u64) -> Self {
-        Self { high: seed & !VERSION_MASK | VERSION, next: 0 }
+        let mut head = *b"req_0000000000000000";
+        if let Some(digits) = head.last_chunk_mut() {
+            *digits = hex(seed & !VERSION_MASK | VERSION);
+        }
+        Self { head, next: 0 }
     }
 
     /// The call after the last one that was [taken](Self::take).
@@ -44,32 +52,44 @@ impl Ids {
         self.next += 1;
     }
 
-    /// Writes the id as a JSON string, quotes included.
-    pub(super) fn write<'b>(&self, call: CallId, buf: &'b mut [u8; LEN + 2]) -> &'b str {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let value = u128::from(self.high) << 64 | u128::from(VARIANT | call.0 & NUMBER_MASK);
+    /// Writes the id.
+    pub(super) fn write<'b>(&self, call: CallId, buf: &'b mut [u8; LEN + 2]) -> Id<'b> {
         *buf = [b'"'; LEN + 2];
-        if let Some(prefix) = buf.get_mut(1..5) {
-            prefix.copy_from_slice(b"req_");
+        if let [_, inside @ .., _] = buf
+            && let Some((head, low)) = inside.split_first_chunk_mut()
+            && let Some(low) = low.first_chunk_mut()
+        {
+            *head = self.head;
+            *low = hex(VARIANT | call.0 & NUMBER_MASK);
         }
-        for (index, digit) in buf.iter_mut().skip(5).take(32).enumerate() {
-            let nibble = (value >> (124 - 4 * index)) as usize & 15;
-            *digit = HEX.get(nibble).copied().unwrap_or_default();
-        }
-        core::str::from_utf8(buf).unwrap_or_default()
+        Id::from_proved(Json::from_proved(core::str::from_utf8(buf).unwrap_or_default()))
     }
 
     /// The call that an id (without quotes) belongs to, if we have made it.
     pub(super) fn read(&self, id: &str) -> Option<CallId> {
-        let digits = id.strip_prefix("req_").filter(|digits| digits.len() == 32)?;
-        if digits.bytes().any(|byte| !matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            return None;
+        let digits: &[u8; 16] = id.as_bytes().strip_prefix(&self.head)?.try_into().ok()?;
+        let mut low = 0;
+        for digit in digits {
+            let value = match digit {
+                b'0'..=b'9' => digit - b'0',
+                b'a'..=b'f' => digit - b'a' + 10,
+                _ => return None,
+            };
+            low = low << 4 | u64::from(value);
         }
-        let value = u128::from_str_radix(digits, 16).ok()?;
-        let (high, low) = ((value >> 64) as u64, value as u64);
         let number = low & NUMBER_MASK;
-        (high == self.high && low & !NUMBER_MASK == VARIANT && number < self.next).then_some(CallId(number))
+        (low & !NUMBER_MASK == VARIANT && number < self.next).then_some(CallId(number))
     }
+}
+
+/// The digits of a number, lower case.
+fn hex(value: u64) -> [u8; 16] {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut digits = [0; 16];
+    for (index, digit) in digits.iter_mut().enumerate() {
+        *digit = HEX.get((value >> (60 - 4 * index)) as usize & 15).copied().unwrap_or_default();
+    }
+    digits
 }
 
 #[cfg(test)]
@@ -84,8 +104,8 @@ mod tests {
         }
         let mut buf = [0; LEN + 2];
         let id = ids.write(CallId(255), &mut buf);
-        assert_eq!(id, r#""req_0123456789ab8def80000000000000ff""#);
-        let plain = id.trim_matches('"');
+        assert_eq!(id.get(), r#""req_0123456789ab8def80000000000000ff""#);
+        let plain = id.get().trim_matches('"');
         assert_eq!(ids.read(plain), Some(CallId(255)));
         assert_eq!(ids.read(&plain.to_uppercase()), None);
         assert_eq!(ids.read(&plain[1..]), None);

@@ -186,8 +186,9 @@ impl<T> Peer<T> {
         tag: T,
         token: Option<&AbortToken>,
     ) -> Result<CallId, SendError> {
-        if let Some(token) = token.filter(|token| token.is_aborted()) {
-            return Err(SendError::Aborted(token.reason()));
+        let set = token.filter(|token| token.is_aborted());
+        if let Some(refusal) = set.map(AbortToken::reason).map(SendError::Aborted) {
+            return Err(refusal);
         }
         if self.inbound.ended {
             return Err(SendError::Closed);
@@ -284,7 +285,7 @@ impl<T> Peer<T> {
     /// Requests of the peer's that have not been answered.
     #[must_use]
     pub fn replies_owed(&self) -> u64 {
-        self.inbound.requests - self.outbound.answered
+        self.inbound.requests.saturating_sub(self.outbound.answered)
     }
 
     /// The line buffer, for its counters.

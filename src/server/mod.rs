@@ -241,8 +241,9 @@ impl Server {
         self.peer.read_from(source)
     }
 
-    /// The connection, for a loop that moves bytes between it and descriptors. Events are not to be taken from it.
-    pub fn peer_mut(&mut self) -> &mut Peer<()> {
+    /// The connection, for the loop that moves bytes between it and descriptors.
+    #[cfg(feature = "stdio")]
+    pub(crate) fn peer_mut(&mut self) -> &mut Peer<()> {
         &mut self.peer
     }
 

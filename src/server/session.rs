@@ -75,6 +75,11 @@ impl Waiting {
 }
 
 impl Session {
+    /// Whether it says no more than one that is not there.
+    pub(super) fn is_as_new(&self) -> bool {
+        matches!(self.opened, Opened::No) && self.next_seq == 0 && !self.running && self.children.is_empty()
+    }
+
     /// Whether a client can wait for it.
     pub(super) fn is_known(&self) -> bool {
         matches!(self.opened, Opened::Yes | Opened::Releasing)

@@ -274,6 +274,9 @@ impl State {
                 },
             }
         }
+        if self.sessions.get(session).is_some_and(Session::is_as_new) {
+            self.sessions.remove(session);
+        }
     }
 
     fn shutdown(&mut self, out: &mut Outgoing<'_>, reply: Reply) {

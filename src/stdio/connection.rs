@@ -46,6 +46,8 @@ pub(super) struct Connection {
     max_backlog: usize,
     /// Since when the runtime cannot answer any more, although its output is open: it has exited, or does not read.
     doomed_since: Option<Instant>,
+    /// The input was ended by us although the output of the runtime was still open.
+    cut_off: bool,
     /// When something last came.
     last_input: Instant,
     /// Calls that have ended since their handles were last looked at.
@@ -70,6 +72,7 @@ impl Connection {
             origin,
             max_backlog,
             doomed_since: None,
+            cut_off: false,
             last_input: origin,
             ended_calls: Vec::new(),
             closed: None,
@@ -158,22 +161,27 @@ impl Connection {
 
     /// Handles all that came with a turn.
     fn digest(&mut self, moved: Moved, reading: bool, observe: Observer<'_>) {
-        if !moved.is_nothing() {
+        // Before there is an exit to wait out, nobody asks for the time.
+        if moved.read > 0 && self.doomed_since.is_some() {
             self.last_input = Instant::now();
+        }
+        if !reading && self.doomed_since.is_some() {
+            // What waits in the pipe is read before the time for it runs.
+            self.doomed_since = Some(Instant::now());
         }
         self.drain(observe);
         self.look_at_child();
         self.end_if_doomed(reading, observe);
         if let Some((name, held)) = self.client.backlog_over(self.max_backlog) {
-            let cause = Cause::Backlog { name: name.to_owned(), held };
-            self.fail(cause);
+            let name = name.to_owned();
+            self.fail_over_backlog(&name, held);
             self.drain(observe);
         }
     }
 
     fn longest_wait(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
-        let doomed =
-            self.doomed_since.filter(|_| reading && self.pump.input_open()).map(|since| self.end_of_doom(since));
+        let doomed = self.doomed_since.filter(|_| reading && self.pump.input_open());
+        let doomed = doomed.map(|since| self.end_of_doom(since));
         let doomed = doomed.map(|end| end.saturating_duration_since(self.origin));
         let until = [until, self.client.next_deadline(), doomed].into_iter().flatten().min();
         let until = until.map(|until| until.saturating_sub(self.now()));
@@ -217,8 +225,16 @@ impl Connection {
     fn end_if_doomed(&mut self, reading: bool, observe: Observer<'_>) {
         let Some(since) = self.doomed_since.filter(|_| reading && self.pump.input_open()) else { return };
         if Instant::now() >= self.end_of_doom(since) {
+            self.cut_off = true;
             self.pump.close_input(self.client.peer_mut());
             self.drain(observe);
+        }
+    }
+
+    /// Ends the connection where somebody holds more than may be held.
+    pub(super) fn fail_over_backlog(&mut self, name: &str, held: usize) {
+        if held > self.max_backlog {
+            self.fail(Cause::Backlog { name: name.to_owned(), held });
         }
     }
 
@@ -251,7 +267,7 @@ impl Connection {
         let broken = [self.pump.input_error(), self.pump.output_error()].into_iter().flatten().next();
         let cause = match broken {
             Some(error) => Cause::Broken(io::Error::new(error.kind(), std::string::ToString::to_string(error))),
-            None if self.doomed_since.is_some() => Cause::Exited,
+            None if self.cut_off => Cause::Exited,
             None => Cause::OutputEnded,
         };
         let closed = Arc::new(Closed { cause, exit, stderr });

@@ -60,6 +60,8 @@ pub enum ErrorKind {
     },
     /// Our own params have no JSON form.
     Encode(EncodeError),
+    /// The end of the call has been taken before, or the call was made with another client.
+    NoSuchCall,
     /// The predicate of the subscription has panicked, and it gets nothing more.
     PredicatePanicked,
     /// The system refused a poll, a descriptor or the like.
@@ -198,6 +200,7 @@ impl fmt::Display for Error {
             ErrorKind::Protocol { .. } => f.write_str(": the runtime broke the protocol"),
             ErrorKind::TooLong { limit } => write!(f, ": the answer is longer than the line limit of {limit} bytes"),
             ErrorKind::Encode(_) => f.write_str(": the params cannot be sent"),
+            ErrorKind::NoSuchCall => f.write_str(": its end was taken before, or it is a call of another client"),
             ErrorKind::PredicatePanicked => f.write_str(": the predicate of the subscription has panicked"),
             ErrorKind::System(_) => f.write_str(": the system refused"),
         }

@@ -11,7 +11,7 @@ use super::error::Error;
 use super::harness_client::{HarnessClient, PendingCall};
 use super::launch::Launch;
 use super::options::{CallOptions, ClientOptions};
-use super::run::{self, Input, Progress, RunOptions, RunResult};
+use super::run::{self, HELD, Input, Progress, RunOptions, RunResult};
 use crate::json::JsonString;
 use crate::peer::CallId;
 use crate::wire::{Decode, InitializeParams, Method};
@@ -188,6 +188,10 @@ impl run::Host for Driven<'_> {
 
     fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
         self.0.try_finish(call)
+    }
+
+    fn note_held(&mut self, held: usize) {
+        self.0.connection_mut().fail_over_backlog(HELD, held);
     }
 
     fn is_over(&mut self) -> bool {

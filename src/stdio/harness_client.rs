@@ -43,7 +43,7 @@ pub struct PendingCall<R> {
     deadline: Option<Duration>,
     token: Option<AbortToken>,
     /// Gone with this handle, so that the answer is not kept for nobody.
-    _alive: Arc<()>,
+    alive: Arc<()>,
 }
 
 impl<R> PendingCall<R> {
@@ -162,7 +162,7 @@ impl HarnessClient {
                 let alive = Arc::new(());
                 self.calls.insert(call.id(), Arc::downgrade(&alive));
                 let (method, token) = (method.to_owned().into(), options.abort_token().cloned());
-                Ok(PendingCall { call, method, timeout, deadline, token, _alive: alive })
+                Ok(PendingCall { call, method, timeout, deadline, token, alive })
             }
             Err(error) => Err(self.not_sent(format!("call {method}"), error)),
         }
@@ -197,6 +197,11 @@ impl HarnessClient {
     }
 
     pub(super) fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
+        // Call ids are numbers that count from 0 on each connection, so only the handle tells whose a call is.
+        let ours = self.calls.get(&call.call.id()).is_some_and(|alive| alive.as_ptr() == Arc::as_ptr(&call.alive));
+        if !ours {
+            return Some(Err(Error::new(format!("call {}", call.method), ErrorKind::NoSuchCall)));
+        }
         let end = self.connection.client.take(&call.call)?;
         self.calls.remove(&call.call.id());
         Some(end.map_err(|failure| {

@@ -16,8 +16,8 @@ use crate::wire::InitializeParams;
 
 /// Makes the agents of a runtime; handed to [`serve`](super::serve::serve).
 ///
-/// Plain synchronous code. No method is ever called on the thread that moves the bytes, so each may take its time; one
-/// that panics has its request answered with an error.
+/// Plain synchronous code. Its methods are called on threads of their own, so each may take its time (only where the
+/// system refuses the first thread does the one that moves the bytes call them); one that panics has its request answered with an error.
 pub trait AgentHost: Send + Sync + 'static {
     /// What lives in one session.
     type Agent: Agent;

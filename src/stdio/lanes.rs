@@ -12,7 +12,10 @@ const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs jobs by lanes. As many threads as lanes that have a job; a lane without jobs costs nothing.
+/// The most threads at a time.
+const MOST_THREADS: usize = 512;
+
+/// Runs jobs by lanes. As many threads as lanes that have a job, up to a limit; a lane without jobs costs nothing.
 #[derive(Clone)]
 pub(super) struct Lanes<K>(Arc<Shared<K>>);
 
@@ -24,24 +27,25 @@ struct Shared<K> {
 struct State<K> {
     /// The jobs to come of every lane that has one, also of those a thread is at work on.
     queues: BTreeMap<K, VecDeque<Job>>,
-    /// Lanes with a job that no thread is at work on, each once.
+    /// Lanes that have a job and no thread at work on them, each once.
     ready: VecDeque<K>,
     /// Threads that wait for a lane.
     idle: usize,
+    threads: usize,
     /// No thread waits any more.
     closed: bool,
 }
 
 impl<K: Ord + Clone + Send + 'static> Lanes<K> {
     pub(super) fn new() -> Self {
-        let state = State { queues: BTreeMap::new(), ready: VecDeque::new(), idle: 0, closed: false };
+        let state = State { queues: BTreeMap::new(), ready: VecDeque::new(), idle: 0, threads: 0, closed: false };
         Self(Arc::new(Shared { state: Mutex::new(state), work: Condvar::new() }))
     }
 
     /// Puts a job at the end of its lane. A panic in it ends the job, not its lane.
     ///
     /// # Errors
-    /// No thread could be started, and none is free: here is the job again.
+    /// No thread could be started, and there is none: here is the job again.
     pub(super) fn run(&self, lane: K, job: impl FnOnce() + Send + 'static) -> Result<(), Job> {
         let mut state = self.0.lock();
         if let Some(queue) = state.queues.get_mut(&lane) {
@@ -50,11 +54,14 @@ impl<K: Ord + Clone + Send + 'static> Lanes<K> {
         }
         if state.idle > state.ready.len() {
             self.0.work.notify_one();
-        } else {
+        } else if state.threads < MOST_THREADS {
             // The new thread waits for the lock, and finds the job.
             let shared = self.0.clone();
-            if thread::Builder::new().name("dsh-wire agent".into()).spawn(move || shared.work()).is_err() {
-                return Err(Box::new(job));
+            match thread::Builder::new().name("dsh-wire agent".into()).spawn(move || shared.work()) {
+                Ok(_) => state.threads += 1,
+                // The threads there are will come to it.
+                Err(_) if state.threads > 0 => {}
+                Err(_) => return Err(Box::new(job)),
             }
         }
         state.queues.insert(lane.clone(), [Box::new(job) as Job].into());
@@ -92,6 +99,7 @@ impl<K: Ord + Clone> Shared<K> {
                 continue;
             }
             if state.closed {
+                state.threads -= 1;
                 return;
             }
             state.idle += 1;
@@ -99,6 +107,7 @@ impl<K: Ord + Clone> Shared<K> {
             state = woken;
             state.idle -= 1;
             if timeout.timed_out() && state.ready.is_empty() {
+                state.threads -= 1;
                 return;
             }
         }

@@ -36,8 +36,9 @@ pub struct ServeOptions {
     pub when_full: WhenFull,
     /// As [`Server::max_tokens_as_success`].
     pub max_tokens_as_success: bool,
-    /// Take SIGINT and SIGTERM as requests to end, in order; a second one ends at once. Off by default for
-    /// [`serve`], on for [`serve_stdio`].
+    /// Take SIGINT and SIGTERM as requests to end, in order; a second one ends at once. Off unless asked for;
+    /// [`serve_stdio`] always does it. Afterwards the process ignores both, since what they did before cannot be brought
+    /// back.
     pub signals: bool,
 }
 
@@ -84,7 +85,9 @@ impl Served {
 }
 
 /// Serves on the process's own stdin and stdout, which belong to the protocol for that time ([`OwnStdio`]), and takes
-/// SIGINT and SIGTERM as requests to end.
+/// SIGINT and SIGTERM as requests to end. To leave the signals alone, use [`OwnStdio`] and [`serve`].
+///
+/// An agent that is left behind at the end may print to the real stdout, which is given back then.
 ///
 /// # Errors
 /// Stdin or stdout cannot be taken, or as [`serve`].
@@ -146,8 +149,25 @@ pub fn serve<H: AgentHost>(host: H, input: OwnedFd, output: OwnedFd, options: Se
     let mut server = Server::new();
     server.max_tokens_as_success(options.max_tokens_as_success);
     let shared = Arc::new(Shared::new(server, pump.waker(), options.max_backlog, options.when_full));
-    let agents = Agents { host: Arc::new(host), shared: shared.clone(), lanes: Lanes::new(), cells: BTreeMap::new() };
-    let mut serving = Serving { pump, signals, shared, agents, options, end: None, unasked: 0 };
+    let agents = Agents {
+        host: Arc::new(host),
+        shared: shared.clone(),
+        lanes: Lanes::new(),
+        cells: BTreeMap::new(),
+        look_at: 16,
+    };
+    let mut serving = Serving {
+        pump,
+        signals,
+        shared,
+        agents,
+        options,
+        end: None,
+        until: None,
+        signalled: false,
+        releasing: false,
+        unasked: 0,
+    };
     let served = serving.run();
     serving.agents.lanes.close();
     served
@@ -160,8 +180,14 @@ struct Serving<H: AgentHost> {
     shared: Arc<Shared>,
     agents: Agents<H>,
     options: ServeOptions,
-    /// Why and until when to end. `None` while serving goes on; `shutdown` alone sets no bound.
-    end: Option<(Served, Instant)>,
+    /// Why serving ends. `None` while it goes on, and after a `shutdown` alone.
+    end: Option<Served>,
+    /// When it ends, whatever is still to do; `None` is no bound.
+    until: Option<Instant>,
+    /// A signal has come.
+    signalled: bool,
+    /// The time for the release has been given.
+    releasing: bool,
     /// Turns since the system was last asked for events.
     unasked: u32,
 }
@@ -176,7 +202,7 @@ impl<H: AgentHost> Serving<H> {
             let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
             shared.tell_room(&mut hub);
             if self.is_over(&mut hub.server) {
-                return Ok(self.end.take().map_or(Served::Shutdown, |(served, _)| served));
+                return Ok(self.end.take().unwrap_or(Served::Shutdown));
             }
             let idle = moved.is_nothing() && tasks.is_empty();
             hub.asleep = idle;
@@ -184,7 +210,7 @@ impl<H: AgentHost> Serving<H> {
             tasks.into_iter().for_each(|task| self.agents.dispatch(task));
             self.unasked += 1;
             if idle {
-                self.ask(self.end.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now())))?;
+                self.ask(self.until.map(|until| until.saturating_duration_since(Instant::now())))?;
             } else if self.unasked >= TURNS_WITHOUT_ASKING {
                 self.ask(Some(Duration::ZERO))?;
             }
@@ -196,13 +222,12 @@ impl<H: AgentHost> Serving<H> {
         self.unasked = 0;
         self.pump.ask(wait)?;
         let Some(signals) = &self.signals else { return Ok(()) };
-        if let Some(signal) = self.pump.events().find_map(|event| signals.caught(event)) {
+        for signal in self.pump.events().filter_map(|event| signals.caught(event)) {
             // The second one does not wait.
-            let bound = match self.end {
-                Some((Served::Signal(_), _)) => Duration::ZERO,
-                _ => self.options.release_within,
-            };
-            self.end = Some((Served::Signal(signal), Instant::now() + bound));
+            let bound = if self.signalled { Duration::ZERO } else { self.options.release_within };
+            self.signalled = true;
+            self.until = after(bound);
+            self.end = Some(Served::Signal(signal));
             self.shared.lock().server.close();
         }
         Ok(())
@@ -211,10 +236,10 @@ impl<H: AgentHost> Serving<H> {
     /// Sees that a direction has ended, once.
     fn note_ends(&mut self, server: &mut Server) {
         if let Some(error) = self.pump.output_error()
-            && !matches!(self.end, Some((Served::OutputClosed(_), _)))
+            && !matches!(self.end, Some(Served::OutputClosed(_) | Served::Signal(_)))
         {
-            let error = attempted("write to the client", error);
-            self.end = Some((Served::OutputClosed(error), Instant::now() + self.options.release_within));
+            self.end = Some(Served::OutputClosed(attempted("write to the client", error)));
+            self.until = after(self.options.release_within);
             server.close();
         }
         if !self.pump.input_open() && self.end.is_none() {
@@ -223,20 +248,28 @@ impl<H: AgentHost> Serving<H> {
                 None if server.phase() == Phase::Serving => Served::InputEnded,
                 None => Served::Shutdown,
             };
-            self.end = Some((served, Instant::now() + self.options.finish_within));
+            self.end = Some(served);
+            self.until = after(self.options.finish_within);
+        }
+        let natural = matches!(self.end, Some(Served::InputEnded | Served::InputFailed(_)));
+        if natural && !self.releasing && server.phase() == Phase::Releasing {
+            // The time for the release begins when the answers are out, however early that is.
+            self.releasing = true;
+            self.until = after(self.options.release_within);
         }
     }
 
     /// Whether nothing is left to do, or no time to do it in.
     fn is_over(&mut self, server: &mut Server) -> bool {
-        let late = self.end.as_ref().is_some_and(|(_, until)| Instant::now() >= *until);
+        let late = self.until.is_some_and(|until| Instant::now() >= until);
         match server.phase() {
             Phase::Released => late || server.backlog() == 0,
             // A client that has seen `shutdown` fail may go on until it ends the input.
             Phase::Failed => late || self.end.is_some() && server.backlog() == 0,
             Phase::Draining if late => {
                 server.close();
-                self.end.iter_mut().for_each(|(_, until)| *until += self.options.release_within);
+                self.releasing = true;
+                self.until = after(self.options.release_within);
                 false
             }
             Phase::Serving | Phase::Draining | Phase::Releasing => late,
@@ -251,6 +284,8 @@ struct Agents<H: AgentHost> {
     /// `None` is the lane of the routes.
     lanes: Lanes<Option<JsonString>>,
     cells: BTreeMap<JsonString, Cell<H::Agent>>,
+    /// With so many cells, those that are of no use are looked for.
+    look_at: usize,
 }
 
 /// An agent from when it is open to when it is released. Only its lane locks it.
@@ -268,6 +303,7 @@ impl<H: AgentHost> Agents<H> {
                 });
             }
             Task::Open { session, how, route } => {
+                self.forget_unopened();
                 let (host, cell) = (self.host.clone(), Cell::default());
                 self.cells.insert(session.clone(), Cell::clone(&cell));
                 self.run(Some(session.clone()), move || {
@@ -310,12 +346,25 @@ impl<H: AgentHost> Agents<H> {
         }
     }
 
+    /// Forgets cells whose session could not be opened, once there may be as many of them as of others.
+    fn forget_unopened(&mut self) {
+        if self.cells.len() >= self.look_at {
+            self.cells.retain(|_, cell| Arc::strong_count(cell) > 1 || lock(cell).is_some());
+            self.look_at = self.cells.len() * 2 + 16;
+        }
+    }
+
     /// Without a thread to be had, the loop does it: late is better than never.
     fn run(&self, lane: Option<JsonString>, job: impl FnOnce() + Send + 'static) {
         if let Err(job) = self.lanes.run(lane, job) {
             job();
         }
     }
+}
+
+/// The time after so long; none where it cannot be told.
+fn after(duration: Duration) -> Option<Instant> {
+    Instant::now().checked_add(duration)
 }
 
 /// The same error, with a text that says what failed.

@@ -1,6 +1,7 @@
 //! Data of the events about the agent's work beside the conversation: jobs, sub-agents, goals, schedules, teams.
 
-use super::{Blocks, List, ModelRoute};
+use super::session::ModelRoute;
+use super::{Blocks, List};
 use crate::json::JsonStr;
 
 payload! {

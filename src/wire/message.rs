@@ -1,6 +1,7 @@
 //! Messages and where they come from.
 
-use super::{Blocks, Lazy, List, Nullable, ReplayState};
+use super::stream::ReplayState;
+use super::{Blocks, Lazy, List, Nullable};
 use crate::json::{Json, JsonStr, JsonString};
 
 open_enum! {

@@ -41,24 +41,19 @@
 #[macro_use]
 mod payload;
 
-mod agent;
+pub mod agent;
 mod content;
 mod decode;
-mod message;
+pub mod message;
 mod notification;
 mod request;
-mod session;
+pub mod session;
 mod session_event;
-mod stream;
-mod turn;
+pub mod stream;
+pub mod turn;
 
-pub use agent::*;
 pub use content::{Block, Blocks, ContentBlock, Dimensions, FileAttachment, ImageAttachment};
 pub use decode::{Decode, DecodeError, Expected, Lazy, List, ListIter, Nullable, Problem};
-pub use message::*;
 pub use notification::*;
 pub use request::*;
-pub use session::*;
 pub use session_event::{EventData, SessionEvent, SurfaceOp};
-pub use stream::*;
-pub use turn::*;

@@ -3,7 +3,7 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::{Blocks, Decode, DecodeError, Expected, Problem, SessionEvent};
+use super::{Blocks, Decode, DecodeError, Expected, Problem, SessionEvent, SurfaceOp};
 use crate::json::{Json, JsonBuf, JsonStr, JsonString, Kind};
 
 /// A notification of the runtime, as a view of its frame.
@@ -41,6 +41,10 @@ impl<'a> Notification<'a> {
     /// # Errors
     /// Params of a known method that are not as they must be; method and params are still with the caller.
     pub fn decode(method: JsonStr<'a>, params: Json<'a>) -> Result<Self, DecodeError> {
+        if method.get() == "\"session.event\"" {
+            let body = NotificationBody::SessionEvent(Decode::decode(params)?);
+            return Ok(Self { method, params, body });
+        }
         let body = match &*method.to_string_lossy() {
             SessionEventParams::METHOD => NotificationBody::SessionEvent(Decode::decode(params)?),
             SessionStatusParams::METHOD => NotificationBody::SessionStatus(Decode::decode(params)?),
@@ -136,6 +140,48 @@ pub struct SessionEventParams<'a> {
 /// bulk of the frame, is passed over once.
 impl<'a> Decode<'a> for SessionEventParams<'a> {
     fn decode(json: Json<'a>) -> Result<Self, DecodeError> {
+        match Self::in_order(json) {
+            Some(params) => Ok(params),
+            None => Self::in_any_order(json),
+        }
+    }
+}
+
+impl Serialize for SessionEventParams<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("sessionId", &self.session_id)?;
+        map.serialize_entry("event", &self.event)?;
+        map.end()
+    }
+}
+
+impl<'a> SessionEventParams<'a> {
+    /// The method that has these params.
+    pub const METHOD: &'static str = "session.event";
+
+    /// What [`Decode`] gives, for events as the official runtime writes them, which are all that come in numbers: these
+    /// members, in this order.
+    fn in_order(json: Json<'a>) -> Option<Self> {
+        let mut members = json.members();
+        let session_id = members.take_named("\"sessionId\":")?.as_str()?;
+        let event = members.walk_named("\"event\":", |members| {
+            let kind = members.take_named("\"type\":")?.as_str()?;
+            let seq = members.take_count("\"seq\":")?;
+            let time = members.take_count("\"time\":")?;
+            let data = members.take_named("\"data\":")?;
+            let surface_op = match members.take_named("\"surfaceOp\":") {
+                Some(json) if json.get() == "\"append\"" => Some(SurfaceOp::Append),
+                Some(_) => return None,
+                None => None,
+            };
+            let event = SessionEvent { kind, seq, time, data, source_event_seqs: None, surface_op, ignorable: None };
+            members.done().then_some(event)
+        })??;
+        members.done().then_some(Self { session_id, event })
+    }
+
+    fn in_any_order(json: Json<'a>) -> Result<Self, DecodeError> {
         const OF: &str = "SessionEventParams";
         if json.kind() != Kind::Object {
             return Err(DecodeError::unexpected(Expected::Object, json).within(OF, ""));
@@ -160,20 +206,6 @@ impl<'a> Decode<'a> for SessionEventParams<'a> {
                 .map_err(|error| error.within(OF, "event"))?,
         })
     }
-}
-
-impl Serialize for SessionEventParams<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("sessionId", &self.session_id)?;
-        map.serialize_entry("event", &self.event)?;
-        map.end()
-    }
-}
-
-impl SessionEventParams<'_> {
-    /// The method that has these params.
-    pub const METHOD: &'static str = "session.event";
 }
 
 payload! {
@@ -272,5 +304,43 @@ open_enum! {
         Error = "error",
         Aborted = "aborted",
         Refusal = "refusal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_order_is_read_as_any_order() {
+        let check = |text: &str, usual: bool| {
+            let json = Json::new(text).unwrap();
+            let params = SessionEventParams::in_order(json);
+            assert_eq!(params.is_some(), usual, "{text}");
+            if usual {
+                assert_eq!(params, SessionEventParams::in_any_order(json).ok(), "{text}");
+            }
+        };
+        check(r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":20,"data":{"a":[1]}}}"#, true);
+        check(r#"{"sessionId":"s\ud83d","event":{"type":"","seq":0,"time":2,"data":null,"surfaceOp":"append"}}"#, true);
+        check(r#"{"sessionId": "s","event":{"type":"t", "seq":1,"time":2 ,"data":"\""}}"#, false);
+        check(r#"{"sessionId": "s" , "event": {"type": "t","seq":1,"time":2,"data":"\"" } }"#, true);
+        for other in [
+            r#"{}"#,
+            r#"[]"#,
+            r#"{"sessionId":7,"event":{"type":"t","seq":1,"time":2,"data":{}}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2,"data":{}},"event":null}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2,"data":{},"type":"u"}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":1.0,"time":2,"data":{}}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":-1,"time":2,"data":{}}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":12345678901234567890,"time":2,"data":{}}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2,"data":{},"surfaceOp":{"op":"replace"}}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2,"data":{},"ignorable":true}}"#,
+            r#"{"event":{"type":"t","seq":1,"time":2,"data":{}},"sessionId":"s"}"#,
+            r#"{"sessionId":"s","event":[]}"#,
+        ] {
+            check(other, false);
+        }
     }
 }

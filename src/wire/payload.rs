@@ -69,6 +69,7 @@ macro_rules! payload {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         pub struct $name $($generics)* {
             $($(#[$doc])* pub $field: $ty,)*
         }
@@ -119,6 +120,7 @@ macro_rules! tagged {
         pub enum $name<'a> {
             $(
                 $(#[$variant_meta])*
+                #[non_exhaustive]
                 $variant $({ $($(#[$doc])* $field: $ty,)* })?,
             )*
             /// One that this version does not know, as it came.

@@ -113,6 +113,11 @@ payload! {
 }
 
 impl PromptParams {
+    /// A message of any content blocks.
+    pub fn new(session_id: impl Into<JsonString>, content_blocks: Vec<ContentBlock>) -> Self {
+        Self { session_id: session_id.into(), content_blocks }
+    }
+
     /// A message of one text.
     pub fn text(session_id: impl Into<JsonString>, text: impl Into<JsonString>) -> Self {
         Self { session_id: session_id.into(), content_blocks: [ContentBlock::text(text)].into() }
@@ -121,6 +126,7 @@ impl PromptParams {
 
 /// Result of [`Prompt`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PromptResult {
     /// The message is in the inbox: `{"messageId": …}`, from 0.1.1.
     Enqueued {
@@ -195,6 +201,13 @@ payload! {
         session_id: JsonString = "sessionId",
         /// Where to; relative to where it is.
         path: JsonString = "path",
+    }
+}
+
+impl WorkingDirectorySetParams {
+    /// Of a session, to a path.
+    pub fn new(session_id: impl Into<JsonString>, path: impl Into<JsonString>) -> Self {
+        Self { session_id: session_id.into(), path: path.into() }
     }
 }
 

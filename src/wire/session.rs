@@ -1,6 +1,7 @@
 //! Data of the events about the session as a whole: its name, place, rules and feedback.
 
-use super::{List, UserMessage};
+use super::List;
+use super::message::UserMessage;
 use crate::json::{Json, JsonStr};
 
 payload! {

@@ -4,9 +4,10 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::agent::*;
+use super::message::UserMessage;
 use super::session::*;
 use super::turn::*;
-use super::{Decode, DecodeError, List, UserMessage};
+use super::{Decode, DecodeError, List};
 use crate::json::{Json, JsonStr};
 
 payload! {

@@ -1,8 +1,8 @@
 //! Data of the events inside a turn: inbox, steps, messages, tools, model calls.
 
-use super::{
-    Blocks, Failure, List, Message, Nullable, StreamChunk, StreamRecord, TokenUsage, ToolMessage, UserMessage,
-};
+use super::message::{Message, ToolMessage, UserMessage};
+use super::stream::{Failure, StreamChunk, StreamRecord, TokenUsage};
+use super::{Blocks, List, Nullable};
 use crate::json::{Json, JsonStr, JsonString};
 
 payload! {

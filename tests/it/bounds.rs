@@ -181,11 +181,12 @@ fn a_prefix_shorter_than_usual_still_names_the_call() {
     }
 }
 
-/// Resident bytes of this process.
+/// Resident bytes of this process that are not pages of a file: code comes in when it is first run.
 #[cfg(target_os = "linux")]
 fn resident() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+    let pages: Vec<u64> = pages.split(' ').take(3).map(|n| n.parse().unwrap()).collect();
+    (pages[1] - pages[2]) * 4096
 }
 
 /// Runs a test of this file again in a process of its own, where nothing else allocates; true in that process.
@@ -212,8 +213,9 @@ fn stays_flat(mut round: impl FnMut(u64)) {
     let before = resident();
     (ROUNDS / 10..ROUNDS).for_each(&mut round);
     let grown = resident().saturating_sub(before);
-    // At a word a round it would be 720 KB, or 7 MB in a release build.
-    assert!(grown < ROUNDS / 2, "{grown} bytes more after {ROUNDS} rounds");
+    // The allocator's own steps are 64 KiB; a leak of a word a round would be 720 KB, or 7 MB in a release build.
+    assert!(grown <= 256 << 10, "{grown} bytes more after {ROUNDS} rounds");
+    println!("{grown} bytes more after {ROUNDS} rounds");
 }
 
 #[test]

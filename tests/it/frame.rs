@@ -140,8 +140,8 @@ fn encoding_writes_one_line_whatever_the_value_holds() {
         "{\"jsonrpc\":\"2.0\",\"method\":\"m\\n\\\"\",\"params\":{ \"a\" :  \"b\\n\"}}\n"
     );
     assert_eq!(
-        write(&|out, _| frame::encode_request(out, "\"x\"", "m", &()).unwrap()),
-        "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"m\"}\n"
+        write(&|out, id| frame::encode_request(out, id, "m", &()).unwrap()),
+        "{\"jsonrpc\":\"2.0\",\"id\":1.0,\"method\":\"m\"}\n"
     );
     assert_eq!(
         write(&|out, id| frame::encode_result(out, id, &()).unwrap()),
@@ -162,6 +162,9 @@ fn a_value_that_is_no_json_changes_nothing() {
     let mut out = b"before".to_vec();
     let bad = std::collections::BTreeMap::from([([1u8, 2], 3)]);
     assert!(frame::encode_notification(&mut out, "m", &bad).is_err());
-    assert!(frame::encode_request(&mut out, "1", "m", &("a long enough value", bad)).is_err());
+    assert!(
+        frame::encode_request(&mut out, Id::new(Json::new("1").unwrap()).unwrap(), "m", &("a long enough value", bad))
+            .is_err()
+    );
     assert_eq!(out, b"before");
 }

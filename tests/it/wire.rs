@@ -2,6 +2,8 @@
 //! what is odd is read as the rules say.
 
 use dsh_wire::json::{Json, JsonBuf, JsonStr, Kind};
+use dsh_wire::wire::stream::StreamRecord;
+use dsh_wire::wire::turn::{AssistantAttempt, AssistantMessage, TurnStart};
 use dsh_wire::wire::*;
 use serde::Serialize;
 
@@ -399,7 +401,7 @@ fn what_is_odd_but_right() {
     assert_eq!(end(r#"{"new":{"turn":9},"turn":1,"reason":{"kind":"tired","why":1}}"#), (1, reason("tired")));
     assert_eq!(end(r#"{"turn":1,"reason":{"kind":5}}"#), (1, None));
     // An escaped name of a type is the same type.
-    assert_eq!(event(r#""turn\/start""#, r#"{"turn":1}"#), Ok(EventData::TurnStart(TurnStart { turn: 1 })));
+    assert!(matches!(event(r#""turn\/start""#, r#"{"turn":1}"#), Ok(EventData::TurnStart(TurnStart { turn: 1, .. }))));
     // null where a member may be absent.
     let data = r#"{"target":"next-turn","start":0,"removedCount":null,"inserted":[]}"#;
     let Ok(EventData::InboxSpliced(spliced)) = event(r#""agent/inbox/spliced""#, data) else { panic!() };

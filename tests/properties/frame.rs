@@ -89,7 +89,7 @@ fn round_trips(text: &str, frame: Frame<'_>) {
     let mut out = b"before".to_vec();
     let written = match frame {
         Frame::Request { id, method, params } => {
-            frame::encode_request(&mut out, id.get(), &method.to_string_lossy(), &params)
+            frame::encode_request(&mut out, id, &method.to_string_lossy(), &params)
         }
         Frame::Notification { method, params } => {
             frame::encode_notification(&mut out, &method.to_string_lossy(), &params)

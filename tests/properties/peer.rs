@@ -179,7 +179,12 @@ impl World {
                 };
                 self.consume(n);
             }
-            18 => self.marks.push((self.peer.sent_mark(), self.frames.len())),
+            18 => {
+                if self.marks.len() == 8 {
+                    self.marks.remove(choices.below(8));
+                }
+                self.marks.push((self.peer.sent_mark(), self.frames.len()));
+            }
             _ => match choices.below(16) {
                 0 => {
                     self.peer.end_input();
@@ -522,7 +527,7 @@ impl World {
                 self.input_ended = true;
             }
         }
-        for _ in 0..self.stream.len() + self.aborted.len() + 3 {
+        for _ in 0..self.stream.iter().filter(|byte| **byte == b'\n').count() + self.aborted.len() + 3 {
             self.next_event(false);
         }
         assert!(self.peer.next_event().is_none() && self.peer.pending() == 0);

@@ -37,13 +37,13 @@ pub fn generate(name: &'static str, size: usize) -> Corpus {
                 large(&mut out, &mut random, 20 << 10, 120 << 10);
             }
             "requests" => exchange(&mut out, &mut random),
-            "escape" => event(&mut out, &mut random, "tool/end", |out, random| {
+            "escape" => event(&mut out, &mut random, "tool/result", |out, random| {
                 out.push_str(r#"{"output":""#);
                 let len = 2000 + random.below(6000);
                 escapes(out, random, len);
                 out.push_str(r#""}"#);
             }),
-            "deep" => event(&mut out, &mut random, "tool/end", deep),
+            "deep" => event(&mut out, &mut random, "tool/result", deep),
             _ => unreachable!("no corpus of this name"),
         }
     }
@@ -59,7 +59,11 @@ fn event(out: &mut String, random: &mut Random, kind: &str, data: impl FnOnce(&m
         r#"{{"jsonrpc":"2.0","method":"session.event","params":{{"sessionId":"session-{session}","event":{{"type":"{kind}","seq":{seq},"time":{time},"data":"#
     );
     data(out, random);
-    out.push_str("}}}\n");
+    out.push_str(match kind {
+        "assistant/message" | "tool/result" => r#","surfaceOp":"append"}}}"#,
+        _ => "}}}",
+    });
+    out.push('\n');
 }
 
 /// One notification of 150 to 400 bytes.
@@ -134,7 +138,7 @@ fn exchange(out: &mut String, random: &mut Random) {
 /// A tool result that holds `min` to `max` bytes of escaped source code.
 fn large(out: &mut String, random: &mut Random, min: usize, max: usize) {
     let len = min + random.below(max - min);
-    event(out, random, "tool/end", |out, random| {
+    event(out, random, "tool/result", |out, random| {
         let id = random.uuid();
         let _ = write!(out, r#"{{"turn":1,"callId":"{id}","isError":false,"output":[{{"type":"text","text":""#);
         code(out, random, len);
@@ -259,7 +263,7 @@ fn deep(out: &mut String, random: &mut Random) {
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -268,11 +272,11 @@ impl Random {
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        (self.word() % n as u64) as usize
     }
 
     fn uuid(&mut self) -> String {
-        let (a, b) = (self.next(), self.next());
+        let (a, b) = (self.word(), self.word());
         format!(
             "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
             a >> 32,

@@ -123,12 +123,6 @@ fn serde_json_value(lines: &[&[u8]]) -> usize {
     sum
 }
 
-/// One pass of one subject, for an instruction count.
-pub fn count(subject: &str, corpus: &Corpus) {
-    let lines = corpus.lines();
-    std::hint::black_box(pass(subject, corpus, &lines));
-}
-
 /// Passes of one subject for a while, for a profiler.
 pub fn run_for(seconds: f64, subject: &str, corpus: &Corpus) {
     let lines = corpus.lines();
@@ -142,13 +136,16 @@ pub fn run_for(seconds: f64, subject: &str, corpus: &Corpus) {
     println!("{:.3} GB/s, {:.1} ns a line", corpus.bytes.len() as f64 / time / 1e9, time * 1e9 / lines.len() as f64);
 }
 
-fn pass(subject: &str, corpus: &Corpus, lines: &[&[u8]]) -> usize {
+/// One pass of one subject.
+pub fn pass(subject: &str, corpus: &Corpus, lines: &[&[u8]]) -> usize {
     match subject {
         "dsh-wire" => dsh_wire(lines),
         "stream" => dsh_wire_stream(&corpus.bytes),
         "limit" => limit(&corpus.bytes),
         "raw" => serde_json_raw(lines),
         "sonic" => sonic_lazy(lines),
+        "typed" => crate::typed::typed(lines),
+        "round-trip" => crate::round_trip::run(),
         "nothing" => lines.len(),
         _ => unreachable!("no subject of this name"),
     }

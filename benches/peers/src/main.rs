@@ -1,46 +1,53 @@
 //! Measures dsh-wire against its peers and against what the machine can do.
 //!
-//! - `dsh-wire-bench`: the table of ratios, with interleaved repetitions and medians.
-//! - `dsh-wire-bench count CORPUS SUBJECT`: one pass, for callgrind.
+//! - `dsh-wire-bench`: all figures, with interleaved repetitions and medians.
+//! - `dsh-wire-bench decode | typed | encode | lines | round-trip`: one of the tables.
+//! - `dsh-wire-bench count SUBJECT CORPUS`: one pass, for callgrind.
+//! - `dsh-wire-bench run SUBJECT CORPUS`: passes for two seconds, for a profiler.
+//! - `dsh-wire-bench line LEN`: one line of that many bytes through a peer, for its peak of memory.
 
-mod corpus;
-mod decode;
-mod measure;
-
-use corpus::Corpus;
+use dsh_wire_bench::corpus::{self, Corpus};
+use dsh_wire_bench::{decode, encode, lines, round_trip, typed};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let corpora = || corpus::NAMES.map(|name| corpus::generate(name, 4 << 20));
     match args[..] {
-        ["count", corpus, subject] => {
-            let name = corpus::NAMES.into_iter().find(|name| *name == corpus).expect("the name of a corpus");
-            let corpus = corpus::generate(name, 1 << 18);
-            decode::count(subject, &corpus);
+        [] => {
+            let corpora = corpora();
+            describe(&corpora);
+            decode::table(&corpora);
+            typed::table(&corpora);
+            encode::table();
+            lines::table();
+            round_trip::table();
         }
-        ["loop", corpus, subject] => {
-            let name = corpus::NAMES.into_iter().find(|name| *name == corpus).expect("the name of a corpus");
-            let corpus = corpus::generate(name, 1 << 20);
+        ["decode"] => decode::table(&corpora()),
+        ["typed"] => typed::table(&corpora()),
+        ["encode"] => encode::table(),
+        ["lines"] => lines::table(),
+        ["round-trip"] => round_trip::table(),
+        ["count", subject, corpus] => {
+            let corpus = corpus::generate(known(corpus), 1 << 18);
+            std::hint::black_box(decode::pass(subject, &corpus, &corpus.lines()));
+        }
+        ["run", subject, corpus] => {
+            let corpus = corpus::generate(known(corpus), 1 << 20);
             decode::run_for(2.0, subject, &corpus);
         }
-        ["write", dir] => {
-            for name in corpus::NAMES {
-                std::fs::write(format!("{dir}/{name}.jsonl"), &corpus::generate(name, 4 << 20).bytes)
-                    .expect("a directory");
-            }
-        }
-        _ => {
-            let corpora: Vec<Corpus> = corpus::NAMES.into_iter().map(|name| corpus::generate(name, 4 << 20)).collect();
-            for corpus in &corpora {
-                let lines = corpus.lines();
-                println!(
-                    "{:9} {:7.2} MB, {} bytes a line",
-                    corpus.name,
-                    corpus.bytes.len() as f64 / 1e6,
-                    corpus.bytes.len() / lines.len()
-                );
-            }
-            decode::table(&corpora);
-        }
+        ["line", len] => lines::one_line(len.parse().expect("a number of bytes")),
+        _ => panic!("no such mode: {args:?}"),
+    }
+}
+
+fn known(corpus: &str) -> &'static str {
+    corpus::NAMES.into_iter().find(|name| *name == corpus).expect("the name of a corpus")
+}
+
+fn describe(corpora: &[Corpus]) {
+    for Corpus { name, bytes } in corpora {
+        let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        println!("{name:9} {:6.2} MB, {} bytes a line", bytes.len() as f64 / 1e6, bytes.len() / lines);
     }
 }

@@ -1,7 +1,7 @@
-//! Time on a noisy machine: all subjects take turns, and what counts is the median over the turns of the ratio within
-//! one turn.
+//! Time on a noisy machine: all subjects take turns, and what counts is the median over the turns of the ratio of
+//! processor times within one turn.
 
-use std::time::Instant;
+use cpu_time::ThreadTime;
 
 /// One thing to measure: runs once over its input and returns something that depends on the work.
 pub type Subject<'a> = (&'static str, Box<dyn FnMut() -> usize + 'a>);
@@ -19,7 +19,7 @@ pub fn take_turns(turns: usize, subjects: &mut [Subject<'_>]) -> Times {
         let row: Vec<f64> = subjects
             .iter_mut()
             .map(|(_, run)| {
-                let start = Instant::now();
+                let start = ThreadTime::now();
                 std::hint::black_box(run());
                 start.elapsed().as_secs_f64()
             })

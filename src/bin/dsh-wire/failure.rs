@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use dsh_wire::json::{Json, JsonStr};
 use dsh_wire::stdio::{self, ErrorKind};
 
 use crate::terminal::Visible;
@@ -79,10 +80,24 @@ impl From<stdio::Error> for Failure {
 /// The turn of a run ended in an error of the model or the agent.
 #[derive(Debug, Default)]
 pub(crate) struct TurnFailed {
-    pub(crate) code: Option<String>,
-    pub(crate) message: Option<String>,
+    code: Option<String>,
+    message: Option<String>,
     /// HTTP status.
-    pub(crate) status: Option<u64>,
+    status: Option<u64>,
+}
+
+impl TurnFailed {
+    /// Reads the error, as much of it as there is.
+    pub(crate) fn new(error: Json<'_>) -> Self {
+        let text = |name| error.member(name).and_then(Json::as_str).map(|text| text.to_string());
+        let status = error.member("status").and_then(Json::as_u64);
+        Self { code: text("code"), message: text("message"), status }
+    }
+
+    /// With what a runtime from before 0.1.1 says.
+    pub(crate) fn said(reason: Option<JsonStr<'_>>) -> Self {
+        Self { message: reason.map(|reason| reason.to_string()), ..Self::default() }
+    }
 }
 
 impl fmt::Display for TurnFailed {

@@ -60,8 +60,8 @@ pub(crate) fn inspect(args: &Args) -> Result<(), Failure> {
         while let Some(line) = lines.next_line() {
             let Some(row) = Row::new(line, args.limit, &mut scratch) else { continue };
             counts.add(&row.content);
-            if args.json { row.write_json(&mut out) } else { row.write_table(&mut out, styles) }
-                .map_err(Failure::output)?;
+            let written = if args.json { row.write_json(&mut out) } else { row.write_table(&mut out, styles) };
+            written.map_err(Failure::output)?;
         }
         if len == 0 {
             break;
@@ -69,9 +69,8 @@ pub(crate) fn inspect(args: &Args) -> Result<(), Failure> {
     }
     counts.lines = lines.lines();
     counts.blank = lines.blank_lines();
-    if args.json { counts.write_json(&mut out) } else { counts.write_table(&mut out) }
-        .and_then(|()| out.flush())
-        .map_err(Failure::output)
+    let written = if args.json { counts.write_json(&mut out) } else { counts.write_table(&mut out) };
+    written.and_then(|()| out.flush()).map_err(Failure::output)
 }
 
 fn open(args: &Args) -> Result<Box<dyn Read>, Failure> {

@@ -38,7 +38,8 @@ enum Command {
     /// Sessions are kept in DSH_HOME, where that is set.
     #[command(after_help = "\
 Example:
-  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve")]
+  dsh-wire run \"hello\" -- dsh-wire serve
+  dsh-wire serve < requests.jsonl | dsh-wire inspect")]
     Serve {
         /// Accepted, since the official clients ask for one, and ignored
         #[arg(long, value_name = "NAME")]
@@ -51,11 +52,11 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    the runtime answered with an error, the turn ended in one, or the output could not be written
-  2    wrong usage, or an input that cannot be read
+  2    wrong usage, an input that cannot be read, or a runtime that cannot be started
   3    the runtime is gone
   4    timed out
   5    the runtime broke the protocol
-  130  interrupted";
+  130  interrupted; 143 by SIGTERM";
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {

@@ -7,8 +7,7 @@ use dsh_wire::json::{JsonStr, JsonString};
 use dsh_wire::peer::AbortToken;
 use dsh_wire::stdio::{Input, RunOptions, RunResult};
 use dsh_wire::wire::{
-    ContentBlock, Empty, EventData, FinishStatus, Method, Notification, NotificationBody, Resume, SessionParams,
-    TurnEnd, TurnEndReason,
+    ContentBlock, Empty, FinishStatus, Method, Notification, NotificationBody, Resume, SessionParams,
 };
 
 use crate::failure::{Failure, TurnFailed};
@@ -149,21 +148,16 @@ impl Follower<'_> {
     fn learn(&mut self, notification: &Notification<'_>) {
         match &notification.body {
             NotificationBody::SessionFinished(finished) if finished.status == FinishStatus::Error => {
-                let message = finished.reason.map(|reason| reason.to_string());
-                self.failed = Some(TurnFailed { message, ..TurnFailed::default() });
+                self.failed.get_or_insert_with(|| TurnFailed::said(finished.reason));
             }
-            NotificationBody::SessionEvent(params) => match params.event.decode_data() {
-                Ok(EventData::TurnStart(_)) => self.failed = None,
-                Ok(EventData::TurnEnd(TurnEnd { reason: TurnEndReason::Error { error }, .. })) => {
-                    self.failed = Some(TurnFailed {
-                        code: Some(error.code.to_string()),
-                        message: Some(error.message.to_string()),
-                        status: error.status,
-                    });
-                }
-                Ok(data) => view::activity(&data).into_iter().for_each(|text| self.status.set(&text)),
-                Err(_) => {}
-            },
+            NotificationBody::SessionEvent(params) if params.event.kind == "turn/end" => {
+                let error = params.event.data.member("reason").and_then(|reason| reason.member("error"));
+                self.failed = error.map(TurnFailed::new);
+            }
+            NotificationBody::SessionEvent(params) => {
+                let data = params.event.decode_data().ok();
+                data.as_ref().and_then(view::activity).into_iter().for_each(|text| self.status.set(&text));
+            }
             _ => {}
         }
     }

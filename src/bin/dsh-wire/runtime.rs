@@ -26,7 +26,7 @@ pub(crate) struct RuntimeArgs {
     timeout: Option<Duration>,
 
     /// Where the runtime's stderr goes: to ours, or kept for the report of a failure
-    #[arg(long, value_enum, default_value_t = StderrTo::Tail)]
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = StderrTo::Tail)]
     stderr: StderrTo,
 
     /// Give the runtime an empty environment, but for --env and --pass-env

@@ -2,8 +2,10 @@
 
 use std::io::{self, Write};
 
-use dsh_wire::json::JsonStr;
-use dsh_wire::wire::{Block, Blocks, EventData, Notification, NotificationBody, StreamChunk, ToolResult};
+use dsh_wire::json::{Json, JsonStr};
+use dsh_wire::wire::stream::StreamChunk;
+use dsh_wire::wire::turn::ToolResult;
+use dsh_wire::wire::{Block, Blocks, Decode, EventData, Notification, NotificationBody};
 
 use crate::terminal::{Styles, VisibleText, shortened};
 
@@ -30,8 +32,10 @@ impl<W: Write> View<W> {
     pub(crate) fn show(&mut self, session: JsonStr<'_>, notification: &Notification<'_>) -> io::Result<bool> {
         match &notification.body {
             NotificationBody::SessionEvent(params) if params.session_id == session => {
-                // What is not as it should be is for `--json` to show.
-                if let Ok(data) = params.event.decode_data() {
+                if params.event.kind == "assistant/message" {
+                    self.show_message(params.event.data)?;
+                } else if let Ok(data) = params.event.decode_data() {
+                    // What is not as it should be is for `--json` to show.
                     self.show_event(&data)?;
                 }
             }
@@ -48,6 +52,16 @@ impl<W: Write> View<W> {
         Ok(!self.unfinished)
     }
 
+    /// Shows the text of a message, whatever else is in it, unless it has been shown.
+    fn show_message(&mut self, data: Json<'_>) -> io::Result<()> {
+        let content = data.member("message").unwrap_or(data).member("content");
+        let content = content.and_then(|content| Blocks::decode(content).ok());
+        if let Some(content) = content.filter(|_| !std::mem::take(&mut self.streamed)) {
+            self.write_text(content.text().as_json_str())?;
+        }
+        self.end_line()
+    }
+
     fn show_event(&mut self, data: &EventData<'_>) -> io::Result<()> {
         match data {
             EventData::AssistantChunk(data) => match &data.chunk {
@@ -57,12 +71,6 @@ impl<W: Write> View<W> {
                 }
                 _ => Ok(()),
             },
-            EventData::AssistantMessage(data) => {
-                if !std::mem::take(&mut self.streamed) {
-                    self.write_text(data.text().as_json_str())?;
-                }
-                self.end_line()
-            }
             EventData::ToolCall(call) => {
                 let style = self.styles.heading();
                 self.aside(format_args!("{style}{}{style:#} {}", visible(call.name), visible(call.arguments)))
@@ -124,7 +132,7 @@ fn first_text(blocks: &Blocks<'_>) -> String {
     blocks
         .iter()
         .find_map(|block| match block {
-            Ok(Block::Text { text }) => Some(text.to_string_lossy().into_owned()),
+            Ok(Block::Text { text, .. }) => Some(text.to_string_lossy().into_owned()),
             Ok(Block::ToolResult { content, .. }) => Some(content.text().to_string()),
             _ => None,
         })

@@ -15,7 +15,7 @@ use crate::stdio::error::{Error, ErrorKind};
 use crate::stdio::harness::new_session_id;
 use crate::stdio::harness_client::PendingCall;
 use crate::stdio::options::CallOptions;
-use crate::stdio::run::{self, FINISH, Host, Input, Progress, RunOptions, RunResult};
+use crate::stdio::run::{self, FINISH, HELD, Host, Input, Progress, RunOptions, RunResult};
 use crate::wire::{Decode, Method};
 
 impl SharedClient {
@@ -163,6 +163,10 @@ impl Host for Waited<'_> {
 
     fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
         self.core.with(|state| state.client.try_finish(call))
+    }
+
+    fn note_held(&mut self, held: usize) {
+        self.core.with(|state| state.connection().fail_over_backlog(HELD, held));
     }
 
     fn is_over(&mut self) -> bool {

@@ -11,11 +11,11 @@ mod properties;
 #[allow(dead_code, reason = "shared with tests/it")]
 #[path = "../../it/recording.rs"]
 mod recording;
+mod row;
 
 use std::io::{self, BufWriter, Read, Write};
 
-use dsh_wire::json::JsonStr;
-use dsh_wire::peer::{Event, Peer};
+use dsh_wire::peer::Peer;
 use properties::choices::Random;
 use properties::odd::Odd;
 
@@ -60,37 +60,10 @@ fn trace(mut cuts: Random, out: &mut impl Write) -> io::Result<()> {
 
 /// Prints one event; false when there is none.
 fn step(peer: &mut Peer<()>, out: &mut impl Write) -> io::Result<bool> {
-    let text = |string: JsonStr<'_>| string.to_buf();
-    let mut row = Vec::new();
-    match peer.next_event() {
-        None => return Ok(false),
-        Some(Event::Request { method, params, reply }) => {
-            write!(row, r#""kind":"request","id":{:?},"method":{:?},"params":{params}}}"#, reply.id(), text(method))?
-        }
-        Some(Event::Notification { method, params }) => {
-            write!(row, r#""kind":"notification","method":{:?},"params":{params}}}"#, text(method))?;
-        }
-        Some(Event::Unmatched { id, outcome: Ok(result) }) => {
-            write!(row, r#""kind":"response","id":{id:?},"result":{result}}}"#)?;
-        }
-        Some(Event::Unmatched { id, outcome: Err(error) }) => {
-            write!(row, r#""kind":"response","id":{id:?},"error":{{"message":"#)?;
-            match error.message() {
-                Some(message) => write!(row, "{:?}", text(message))?,
-                None => write!(row, r#""JSON-RPC error""#)?,
-            }
-            for (name, value) in [("code", error.code()), ("data", error.data())] {
-                if let Some(value) = value {
-                    write!(row, r#","{name}":{value}"#)?;
-                }
-            }
-            write!(row, "}}}}")?;
-        }
-        Some(Event::Dropped(_)) => return Ok(true),
-        Some(other) => panic!("{other:?}"),
+    let Some(event) = peer.next_event() else { return Ok(false) };
+    let mut row = String::new();
+    if row::write(&mut row, event) {
+        writeln!(out, "{{\"line\":{},{row}", peer.lines().lines())?;
     }
-    write!(out, "{{\"line\":{},", peer.lines().lines())?;
-    out.write_all(&row)?;
-    out.write_all(b"\n")?;
     Ok(true)
 }

@@ -9,7 +9,7 @@ use super::{dsh_wire, exits, stderr, stdout, with_stdin};
 #[track_caller]
 fn check(stream: &[u8], expected: &[&str]) {
     for piece in [stream.len().max(1), 1] {
-        let output = with_stdin(dsh_wire(&["inspect", "--json", "--limit", "100"]), stream, piece);
+        let output = with_stdin(dsh_wire(["inspect", "--json", "--limit", "100"]), stream, piece);
         exits(&output, 0);
         let rows = stdout(&output);
         let (rows, summary) = rows.trim_end().rsplit_once('\n').unwrap_or(("", rows.trim_end()));
@@ -95,7 +95,7 @@ fn nothing_is_no_failure() {
 #[test]
 fn the_summary_counts() {
     let output = with_stdin(
-        dsh_wire(&["inspect", "--json"]),
+        dsh_wire(["inspect", "--json"]),
         b"{\"id\":1}\n\n{\"method\":\"m\"}\nx\n{\"id\":1,\"method\":\"\"}\n",
         9,
     );
@@ -112,7 +112,7 @@ fn people_get_a_table_that_cannot_command_their_terminal() {
 {"id":7,"error":{"code":-32603,"message":"no\nsuch"}}
 {"id":7,"result":0} x
 "#;
-    let output = with_stdin(dsh_wire(&["inspect", "-"]), stream, 7);
+    let output = with_stdin(dsh_wire(["inspect", "-"]), stream, 7);
     exits(&output, 0);
     let expected = "  line  kind              bytes  id                  what
      1  request             115  \"req_0123…9abcdef\"  session/prompt  s1
@@ -127,7 +127,7 @@ fn people_get_a_table_that_cannot_command_their_terminal() {
 
 #[test]
 fn rows_come_out_while_the_input_is_open() {
-    let mut child = dsh_wire(&["inspect", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = dsh_wire(["inspect", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let mut rows = BufReader::new(child.stdout.take().unwrap());
     for line in 1..=3 {
@@ -142,7 +142,7 @@ fn rows_come_out_while_the_input_is_open() {
 
 #[test]
 fn a_reader_that_goes_away_ends_it_quietly() {
-    let mut child = dsh_wire(&["inspect", "--json"])
+    let mut child = dsh_wire(["inspect", "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -159,7 +159,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 #[test]
 fn an_input_that_cannot_be_read_is_named() {
     for (file, message) in [("/no/such/file", "cannot open '/no/such/file'"), ("/", "cannot read '/'")] {
-        let output = dsh_wire(&["inspect", file]).output().unwrap();
+        let output = dsh_wire(["inspect", file]).output().unwrap();
         exits(&output, 2);
         assert!(stderr(&output).starts_with(&format!("error: {message}: ")), "{}", stderr(&output));
         assert_eq!(stderr(&output).lines().count(), 1);
@@ -169,7 +169,7 @@ fn an_input_that_cannot_be_read_is_named() {
 #[test]
 fn a_full_disk_is_told() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = dsh_wire(&["inspect"]).stdout(full).output().unwrap();
+    let output = dsh_wire(["inspect"]).stdout(full).output().unwrap();
     exits(&output, 1);
     assert!(stderr(&output).starts_with("error: cannot write the output: "));
 }

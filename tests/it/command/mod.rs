@@ -1,21 +1,40 @@
 //! The command as a process among processes: what it prints, and the code that it exits with.
 
+mod call;
+mod failure;
 mod inspect;
+mod run;
+mod signal;
+mod terminal;
 
+use std::ffi::OsStr;
+use std::fs;
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-fn dsh_wire(args: &[&str]) -> Command {
+/// Nothing that these tests wait for takes so long.
+const BOUND: Duration = Duration::from_secs(20);
+
+fn dsh_wire(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dsh-wire"));
-    command.args(args).stdin(Stdio::null());
+    command.args(args).stdin(Stdio::null()).env_remove("DSH_HOME").env_remove("NO_COLOR");
     command
+}
+
+/// With a shell script as the runtime.
+fn with_runtime<'a>(args: &[&'a str], script: &'a str) -> Command {
+    dsh_wire(args.iter().copied().chain(["--", "sh", "-c", script]))
 }
 
 /// Runs it with these bytes on stdin, in writes of `piece` bytes at most.
 fn with_stdin(mut command: Command, bytes: &[u8], piece: usize) -> Output {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         scope.spawn(move || bytes.chunks(piece).try_for_each(|piece| stdin.write_all(piece)));
         child.wait_with_output().unwrap()
     })
@@ -32,4 +51,77 @@ fn stdout(output: &Output) -> String {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < BOUND, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Shell functions for runtimes: `take` reads a request, `answer` answers it with the member given, `tell` writes the
+/// params of a `session.event` whose event is given; `$id`, `$session` are those of the last request that had one.
+const RUNTIME: &str = r#"
+    member() { rest=${line#*\"$1\":\"}; echo "${rest%%\"*}"; }
+    take() {
+        read -r line || exit 9
+        id=$(member id)
+        case $line in *sessionId*) session=$(member sessionId);; esac
+    }
+    answer() { printf '%s\n' "{\"jsonrpc\":\"2.0\",\"id\":\"$id\",$1}"; }
+    tell() { printf '%s\n' "{\"method\":\"$1\",\"params\":{\"sessionId\":\"$session\",$2}}"; }
+    event() { tell session.event "\"event\":{\"type\":\"$1\",\"seq\":1,\"time\":1,\"data\":$2}"; }
+    receipt() {
+        event agent/inbox/spliced \
+            '{"target":"next-turn","start":0,"inserted":[{"content":[],"source":{"kind":"user"},"role":"user","id":"m"}]}'
+        answer '"result":{"messageId":"m"}'
+    }
+    say() {
+        event assistant/message "{\"turn\":1,\"step\":1,\"message\":{\"role\":\"assistant\",\
+            \"content\":[{\"type\":\"text\",\"text\":\"$1\"}],\"source\":{\"kind\":\"model\"},\"id\":\"a\"}}"
+    }
+    finish() { event turn/end "{\"turn\":1,\"reason\":$1}"; tell session.status '"status":"idle"'; }
+"#;
+
+/// A runtime that has answered the handshake.
+fn ready(script: &str) -> String {
+    format!("{RUNTIME}\ntake; answer '\"result\":{{}}'; {script}")
+}
+
+/// A folder of its own; removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("dsh-wire-command-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        path.into_os_string().into_string().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A command that runs, killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

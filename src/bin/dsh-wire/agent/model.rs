@@ -9,6 +9,10 @@ use super::text;
 /// Prompts longer than this are answered with their length, in characters.
 const ECHO_LIMIT: usize = 10_000;
 
+/// The most that a prompt can ask for: calls in one message, and characters of text.
+const MOST_TOOLS: usize = 64;
+const MOST_TEXT: usize = 16 << 20;
+
 /// Chinese, emoji, combining marks, line separators, control characters.
 const UNICODE_SAMPLE: &str = "\u{4f60}\u{597d}\u{ff0c}\u{4e16}\u{754c} \u{2014} \u{1f600} \
     \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} e\u{301} \u{e9} line\u{2028}sep para\u{2029}sep nul\0tab\tend";
@@ -125,6 +129,7 @@ fn directive(text: &str, whole: JsonStr<'_>) -> Vec<Reply> {
         let seconds = head.parse().ok().filter(|_| !head.is_empty()).unwrap_or(otherwise);
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     };
+    let count = |otherwise: usize, most| head.parse().unwrap_or(otherwise).min(most);
     let last = || Reply::text("The tool has answered.");
     let broken = |fault| Reply { fault: Some(fault), ..Reply::text("half an answer before the fault") };
     match word.as_str() {
@@ -135,13 +140,13 @@ fn directive(text: &str, whole: JsonStr<'_>) -> Vec<Reply> {
             [Reply { thinking, ..Reply::text(or(answer.trim(), "Thought about it.")) }].into()
         }
         "@bash" => [Reply::tools("bash", &command(&rest), 1), last()].into(),
-        "@tools" => [Reply::tools("bash", &command(&tail), head.parse().unwrap_or(1)), last()].into(),
+        "@tools" => [Reply::tools("bash", &command(&tail), count(1, MOST_TOOLS)), last()].into(),
         "@tool" => {
             let arguments = if Json::new(&tail).is_ok() { tail.as_str() } else { "{}" };
             [Reply::tools(&head, arguments, 1), last()].into()
         }
         "@long" => {
-            let text: String = FILLER.chars().cycle().take(head.parse().unwrap_or(20_000)).collect();
+            let text: String = FILLER.chars().cycle().take(count(20_000, MOST_TEXT)).collect();
             [Reply { pieces: 50, ..Reply::text(text.as_str()) }].into()
         }
         "@maxtokens" => [Reply { max_tokens: true, ..Reply::text(or(&rest, "This answer is cut")) }].into(),

@@ -1,0 +1,151 @@
+//! `run` on a terminal: a pseudo-terminal of ours.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::{Running, dsh_wire, ready, with_runtime};
+
+/// Both ends of a pseudo-terminal with 80 columns.
+fn terminal() -> (File, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let ours = openpt(flags).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    (File::from(ours), theirs)
+}
+
+/// Starts a command with all three streams on a terminal.
+fn on_terminal(mut command: Command) -> (Running, Screen) {
+    let (ours, theirs) = terminal();
+    command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+    (Running(command.env("TERM", "xterm").spawn().unwrap()), Screen { ours, seen: String::new() })
+}
+
+/// What a terminal is sent.
+struct Screen {
+    ours: File,
+    seen: String,
+}
+
+impl Screen {
+    /// Reads until the text has come, or to the end.
+    fn read_until(&mut self, text: &str) -> &str {
+        let mut bytes = [0; 4096];
+        while !self.seen.contains(text) {
+            match self.ours.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(len) => self.seen.push_str(&String::from_utf8_lossy(&bytes[..len])),
+                // Linux says EIO once nobody holds the other end.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        &self.seen
+    }
+
+    /// All that stays on the screen: without the lines that were cleared.
+    fn at_the_end(mut self) -> String {
+        self.read_until("\0 never");
+        let lines = self.seen.split("\r\n").map(|line| line.rsplit("\r\x1b[K").next().unwrap_or_default());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+const TURN: &str = r#"
+    take; receipt; event step/start '{"turn":1,"step":1}'; say 'Let me look.\nOnce.'
+    event tool/call '{"turn":1,"step":1,"callId":"c","name":"bash","arguments":"{\"command\":\"ls\\u001b[2J\"}"}'
+    event tool/result '{"turn":1,"step":1,"message":{"role":"tool","source":{"kind":"tool","callId":"c"},"toolCallId":"c",
+        "content":[{"type":"text","text":"\na file\nanother"}],"isError":false,"id":"t"}}' | tr -d '\n'; echo
+    read -r go < "$GO"
+    say 'It is \u001b[31mred\u001b[0m.'
+    finish '{"kind":"completed"}'; cat > /dev/null
+"#;
+
+#[test]
+fn the_answer_and_the_tools_are_seen_as_they_come() {
+    let folder = super::Folder::new();
+    let go = folder.0.join("go");
+    assert!(Command::new("mkfifo").arg(&go).status().unwrap().success());
+    let mut command = with_runtime(&["run", "x"], &ready(TURN));
+    command.env("GO", &go);
+    let (mut running, mut screen) = on_terminal(command);
+    let seen = screen.read_until("running bash 1 s");
+    assert!(seen.contains("Let me look.\r\nOnce.\r\n"), "{seen:?}");
+    assert!(seen.contains("\x1b[2m"), "colours, and the status line: {seen:?}");
+    File::options().write(true).open(&go).unwrap().write_all(b"\n").unwrap();
+    let end = screen.at_the_end();
+    assert!(running.0.wait().unwrap().success());
+    let cyan = "\x1b[36m●\x1b[0m \x1b[1mbash\x1b[0m";
+    let expected = format!(
+        "Let me look.\nOnce.\n{cyan} {{\"command\":\"ls\\u001b[2J\"}}\n  \x1b[2ma file …\x1b[0m\nIt is \\u{{1b}}[31mred\\u{{1b}}[0m.\n"
+    );
+    assert_eq!(end, expected);
+}
+
+#[test]
+fn text_that_is_streamed_is_shown_once() {
+    let chunk = |text: &str| {
+        format!(
+            r#"event assistant/chunk '{{"turn":1,"step":1,"chunk":{{"type":"text-delta","index":0,"text":"{text}"}}}}';"#
+        )
+    };
+    let script = ready(&format!(
+        "take; receipt; {} sleep 0.5; {} say 'Hello world.'; {} say 'Bye.'; finish '{{\"kind\":\"completed\"}}'; cat > /dev/null",
+        chunk("Hello "),
+        chunk("world."),
+        chunk("Bye."),
+    ));
+    let (mut running, screen) = on_terminal(with_runtime(&["run", "x"], &script));
+    assert_eq!(screen.at_the_end(), "Hello world.\nBye.\n");
+    assert!(running.0.wait().unwrap().success());
+}
+
+#[test]
+fn no_colours_where_none_are_wanted() {
+    let mut command = dsh_wire(["run", "@bash exit 3"]);
+    command.env("NO_COLOR", "1");
+    let (mut running, screen) = on_terminal(command);
+    let end = screen.at_the_end();
+    assert!(running.0.wait().unwrap().success());
+    assert_eq!(
+        end,
+        "● bash {\"command\": \"exit 3\"}\n  [Command finished with exit code 3]\nThe tool has answered.\n"
+    );
+}
+
+#[test]
+fn an_unfinished_line_is_ended_before_an_error() {
+    let script = ready(
+        r#"take; receipt; event assistant/chunk '{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"half"}}'; exit 4"#,
+    );
+    let (mut running, screen) = on_terminal(with_runtime(&["run", "x", "--session", "s"], &script));
+    let end = screen.at_the_end();
+    assert!(
+        end.starts_with("half\nerror: cannot finish the run on session \"s\": the runtime exited with code 4\n"),
+        "{end:?}"
+    );
+    assert_eq!(running.0.wait().unwrap().code(), Some(3));
+}
+
+/// A session of its own, so that the terminal sends the signal.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_key_ctrl_c_is_an_interruption() {
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", env!("CARGO_BIN_EXE_dsh-wire"), "run", "@slow 60 never"]);
+    let (mut running, mut screen) = on_terminal(command);
+    screen.read_until("waiting for the model");
+    screen.ours.write_all(b"\x03").unwrap();
+    let end = screen.at_the_end();
+    assert!(end.contains("aborted: interrupted\n"), "{end:?}");
+    assert_eq!(running.0.wait().unwrap().code(), Some(130));
+}
