@@ -7,6 +7,8 @@ mod client;
 #[cfg(feature = "cli")]
 mod command;
 #[cfg(feature = "stdio")]
+mod faults;
+#[cfg(feature = "stdio")]
 mod faulty;
 mod frame;
 #[cfg(feature = "stdio")]

@@ -10,8 +10,6 @@ mod child;
 #[path = "../../peers/src/corpus.rs"]
 #[allow(dead_code, reason = "shared with the other bench")]
 mod corpus;
-#[path = "../../peers/src/measure.rs"]
-#[allow(dead_code, reason = "shared with the other bench")]
 mod measure;
 #[cfg(feature = "peers")]
 mod peers;
