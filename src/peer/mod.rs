@@ -252,6 +252,15 @@ impl<T> Peer<T> {
         });
     }
 
+    /// A call that [`poll_aborts`](Self::poll_aborts) has ended and of which no event has told yet.
+    pub(crate) fn next_aborted(&mut self) -> Option<(CallId, T, AbortReason)> {
+        match self.inbound.calls.next_ended()? {
+            (call, tag, End::Aborted(reason)) => Some((call, tag, reason)),
+            // Calls that are lost are told at once.
+            (_, _, End::Lost(_)) => None,
+        }
+    }
+
     /// The point in the output after everything that has been sent so far.
     #[must_use]
     pub fn sent_mark(&self) -> Mark {

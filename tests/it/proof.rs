@@ -81,6 +81,11 @@ fn a_server_answers_everything_once_whatever_client_and_host_do() {
 }
 
 #[test]
+fn a_client_does_what_its_model_does_whatever_the_runtime_says() {
+    holds("client");
+}
+
+#[test]
 fn every_short_text_is_judged_as_by_the_oracle() {
     let length = setting("DSH_WIRE_EXHAUSTIVE", 4);
     let count = exhaustive::check(length);
