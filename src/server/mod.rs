@@ -12,6 +12,9 @@
 //! * `session.status` alternates; events are numbered without a gap, and their time never goes back.
 //! * `shutdown` releases every session, then answers; once it has begun, no notification is sent.
 //!
+//! This is the layer for those who bring their own threads and descriptors. A runtime on stdin and stdout is less work
+//! with `stdio::serve`, and least with `stdio::turns`, whose documentation is a guide to writing one.
+//!
 //! The texts of errors are those of the official runtime wherever it has one for a rule of the protocol. Where it only
 //! stumbles in JavaScript, the text is ours. The code is always -32603.
 

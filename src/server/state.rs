@@ -105,7 +105,11 @@ impl State {
     }
 
     pub(super) fn session(&mut self, session: &JsonString) -> &mut Session {
-        self.sessions.entry(session.clone()).or_default()
+        // The id is copied for a new session only: every event comes by here.
+        if !self.sessions.contains_key(session) {
+            self.sessions.insert(session.clone(), Session::default());
+        }
+        self.sessions.get_mut(session).expect("it is there now")
     }
 
     pub(super) fn event(&mut self, out: &mut Outgoing<'_>, event: Event<'_, ()>) {

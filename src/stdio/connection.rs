@@ -161,7 +161,8 @@ impl Connection {
 
     /// Handles all that came with a turn.
     fn digest(&mut self, moved: Moved, reading: bool, observe: Observer<'_>) {
-        if moved.read > 0 {
+        // Before there is an exit to wait out, nobody asks for the time.
+        if moved.read > 0 && self.doomed_since.is_some() {
             self.last_input = Instant::now();
         }
         if !reading && self.doomed_since.is_some() {
@@ -179,8 +180,8 @@ impl Connection {
     }
 
     fn longest_wait(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
-        let doomed =
-            self.doomed_since.filter(|_| reading && self.pump.input_open()).map(|since| self.end_of_doom(since));
+        let doomed = self.doomed_since.filter(|_| reading && self.pump.input_open());
+        let doomed = doomed.map(|since| self.end_of_doom(since));
         let doomed = doomed.map(|end| end.saturating_duration_since(self.origin));
         let until = [until, self.client.next_deadline(), doomed].into_iter().flatten().min();
         let until = until.map(|until| until.saturating_sub(self.now()));

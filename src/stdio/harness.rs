@@ -190,13 +190,13 @@ impl run::Host for Driven<'_> {
         self.0.try_finish(call)
     }
 
+    fn note_held(&mut self, held: usize) {
+        self.0.connection_mut().fail_over_backlog(HELD, held);
+    }
+
     fn is_over(&mut self) -> bool {
         // Calls that wait are ended by the connection, with the same cause.
         self.0.connection().has_ended() && self.0.pending_calls() == 0
-    }
-
-    fn holds(&mut self, bytes: usize) {
-        self.0.connection_mut().fail_over_backlog(HELD, bytes);
     }
 
     fn closed(&mut self, attempted: &'static str) -> Error {

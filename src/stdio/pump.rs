@@ -30,6 +30,9 @@ const BLOCKING_WRITE: usize = 4096;
 /// Turns that move bytes without asking the system for events: other sources wait no longer than this.
 const TURNS_WITHOUT_POLL: u32 = 16;
 
+/// The longest time that one question to the system takes.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// One `mio::Poll`, a reader, a writer and a waker: moves bytes between a [`Peer`] and two descriptors, on the thread
 /// that calls [`turn`](Self::turn).
 ///
@@ -89,6 +92,21 @@ pub(super) enum Next {
     Wait,
 }
 
+/// A writer on loan, with a copy of what is to be written.
+#[derive(Debug)]
+pub(super) struct Loan {
+    port: Port,
+    bytes: Vec<u8>,
+    result: io::Result<usize>,
+}
+
+impl Loan {
+    /// One write, which does not block.
+    pub(super) fn write(&mut self) {
+        self.result = self.port.file.write(&self.bytes);
+    }
+}
+
 /// The part of a [`Pump`] that waits. It can be taken out, so that others may use the rest meanwhile.
 #[derive(Debug)]
 pub(super) struct Poller {
@@ -100,7 +118,8 @@ pub(super) struct Poller {
 impl Poller {
     /// Asks the system for events.
     pub(super) fn wait(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        match self.poll.poll(&mut self.events, wait) {
+        // The system counts milliseconds in 32 bits; whoever waits for longer asks again.
+        match self.poll.poll(&mut self.events, wait.map(|wait| wait.min(LONGEST_WAIT))) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {
                 self.events.clear();
                 Ok(())
@@ -114,6 +133,10 @@ impl Poller {
 #[derive(Debug)]
 enum Side {
     Open(Port),
+    /// Lent to a thread that writes; it was ended meanwhile, or not.
+    Lent {
+        ended: bool,
+    },
     /// With the error that ended it; none after an orderly end.
     Ended(Option<io::Error>),
 }
@@ -256,7 +279,7 @@ impl Pump {
     /// Whether output can still be sent.
     #[must_use]
     pub fn output_open(&self) -> bool {
-        matches!(self.writer, Side::Open(_))
+        matches!(self.writer, Side::Open(_) | Side::Lent { ended: false })
     }
 
     /// The error that ended the input, if one did.
@@ -344,6 +367,50 @@ impl Pump {
         }
     }
 
+    /// Lends the writer out with what is to be written next, so that it can be written while others use the pump.
+    /// `None` where there is nothing to write, or no room for it, or the writer may block.
+    pub(super) fn lend_writer<T>(&mut self, peer: &mut Peer<T>) -> Option<Loan> {
+        let ready = |port: &Port| port.ready && port.mode == Mode::NonBlocking;
+        if peer.outgoing().is_empty() || !matches!(&self.writer, Side::Open(port) if ready(port)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.writer, Side::Lent { ended: false }) {
+            Side::Open(port) => Some(Loan { port, bytes: peer.outgoing().commit().to_vec(), result: Ok(0) }),
+            other => {
+                self.writer = other;
+                None
+            }
+        }
+    }
+
+    /// Whether it is lent out.
+    pub(super) fn is_lent(&self) -> bool {
+        matches!(self.writer, Side::Lent { .. })
+    }
+
+    /// Takes it back.
+    pub(super) fn return_writer<T>(&mut self, peer: &mut Peer<T>, loan: Loan) {
+        let Loan { mut port, result, .. } = loan;
+        let result = port.written(result);
+        // What the system has told meanwhile was told to nobody.
+        port.ready = true;
+        let ended = matches!(self.writer, Side::Lent { ended: true });
+        self.writer = Side::Open(port);
+        match result {
+            Ok(written) => {
+                self.total.written += written as u64;
+                peer.outgoing().consume(written);
+                if ended {
+                    self.close_output(peer);
+                }
+            }
+            Err(error) => {
+                self.writer.end(&self.registry, Some(error));
+                peer.end_output();
+            }
+        }
+    }
+
     /// Writes what can be written now.
     pub(super) fn flush<T>(&mut self, peer: &mut Peer<T>) {
         loop {
@@ -371,16 +438,15 @@ impl Pump {
         }
         let result = match port.mode {
             Mode::Blocking => port.file.write(output.bytes().get(..BLOCKING_WRITE).unwrap_or(output.bytes())),
+            Mode::NonBlocking | Mode::Unpollable if output.bytes().len() == output.len() => {
+                port.file.write(output.bytes())
+            }
             Mode::NonBlocking | Mode::Unpollable => {
                 let pieces: Vec<_> = output.chunks().take(PIECES).map(IoSlice::new).collect();
                 port.file.write_vectored(&pieces)
             }
         };
-        let result = match result {
-            Ok(0) => Err(ErrorKind::WriteZero.into()),
-            result => port.outcome(result),
-        };
-        match result {
+        match port.written(result) {
             Ok(written) => {
                 output.consume(written);
                 written as u64
@@ -454,13 +520,15 @@ impl Side {
     fn error(&self) -> Option<&io::Error> {
         match self {
             Self::Ended(error) => error.as_ref(),
-            Self::Open(_) => None,
+            Self::Open(_) | Self::Lent { .. } => None,
         }
     }
 
     /// Closes the descriptor; an end told before stays as it was.
     fn end(&mut self, registry: &Registry, error: Option<io::Error>) {
-        if let Self::Open(port) = self {
+        if let Self::Lent { ended } = self {
+            *ended = true;
+        } else if let Self::Open(port) = self {
             if port.mode != Mode::Unpollable {
                 // Closing is not enough while another process holds the same open file description. It can only fail
                 // where the descriptor is not registered, and then nothing is left to do.
@@ -498,6 +566,13 @@ impl Port {
             self.ready = rustix::event::poll(&mut [PollFd::new(&self.file, flags)], Some(&now)) != Ok(0);
         }
         self.ready
+    }
+
+    fn written(&mut self, result: io::Result<usize>) -> io::Result<usize> {
+        match result {
+            Ok(0) => Err(ErrorKind::WriteZero.into()),
+            result => self.outcome(result),
+        }
     }
 
     /// Sorts the result of a read or write: how far it got, or the error that ends the direction.

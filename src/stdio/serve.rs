@@ -108,6 +108,10 @@ pub fn serve_stdio<H: AgentHost>(host: H, options: ServeOptions) -> io::Result<S
 /// agents run on threads that come and go as needed. An agent that is still at work when the bounds in time have
 /// passed is left behind.
 ///
+/// Most agents want [`Turns`](super::turns::Turns) as their host; the guide is the documentation of
+/// [its module](super::turns). This is a host that says everything itself, and says too little for clients that wait for
+/// the receipt of a prompt:
+///
 /// ```
 /// use std::io::{self, Read, Write};
 /// use dsh_wire::json::{Json, JsonString};

@@ -7,11 +7,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::vec::Vec;
 
-use super::answer::Answer;
+use super::answer::{Answer, buf};
 use super::event::{Catalog, Reason, Settled};
+use super::message::TextBlock;
 use super::session::{Last, Parent, Shared};
 use super::{Message, NewSession, TurnAgent};
-use crate::json::{JsonBuf, JsonString};
+use crate::json::JsonString;
 use crate::server::{Finished, NewEvent};
 use crate::wire::{Blocks, Decode, StopReason};
 
@@ -23,8 +24,8 @@ const EVENTS_OF_CREATION: u64 = 3;
 /// ends; its parent is told with a note, which wakes it if it rests.
 pub struct SubAgent {
     agent: Box<dyn TurnAgent>,
-    /// An array of content blocks.
-    prompt: JsonBuf,
+    /// Its text blocks.
+    prompt: Vec<JsonString>,
     label: String,
     head_start: Duration,
 }
@@ -33,8 +34,19 @@ impl SubAgent {
     /// With what it is asked to do.
     #[must_use]
     pub fn new(agent: impl TurnAgent, prompt: impl Into<JsonString>) -> Self {
-        let prompt = super::answer::buf(&[super::message::TextBlock::new(prompt.into())]);
-        Self { agent: Box::new(agent), prompt, label: String::from("sub-agent"), head_start: Duration::ZERO }
+        Self {
+            agent: Box::new(agent),
+            prompt: [prompt.into()].into(),
+            label: String::from("sub-agent"),
+            head_start: Duration::ZERO,
+        }
+    }
+
+    /// Adds a text block to the prompt, such as a note about the parent.
+    #[must_use]
+    pub fn and_text(mut self, text: impl Into<JsonString>) -> Self {
+        self.prompt.push(text.into());
+        self
     }
 
     /// Says for people what it is for.
@@ -74,7 +86,8 @@ pub(super) fn start(parent: &Arc<Shared>, sub: SubAgent) -> JsonString {
         return id;
     }
     parent.sink.subagent_started(&id);
-    let message = Message::prompt(child.ids.of_inbox(), sub.prompt.as_json());
+    let blocks: Vec<_> = sub.prompt.into_iter().map(TextBlock::new).collect();
+    let message = Message::prompt(child.ids.of_inbox(), buf(&blocks).as_json());
     let begun = child.lock().receive(message, false);
     let catalog =
         Catalog { version: 0, child_id: &id, child_created_at: created, mode: "continuable", label: &sub.label };
@@ -90,15 +103,21 @@ pub(super) fn settle(child: &Arc<Shared>, last: &Last) {
     let Some(link) = &child.parent else { return };
     let Some(parent) = Weak::upgrade(&link.session) else { return };
     let id = child.sink.session();
-    let summary = format!("Background subagent {id} finished and will do no further work unless you send it more.");
+    let outcome = match &last.reason {
+        Some(Reason::Completed) => "finished and will do no further work unless you send it more.",
+        Some(Reason::MaxTokens) => "ran out of room before it finished.",
+        _ => "failed before it finished.",
+    };
+    let summary = format!("Background subagent {id} {outcome}");
     let content =
         last.answer.as_ref().filter(|_| !matches!(last.reason, Some(Reason::Error { .. }))).map(Answer::content);
-    let content = content.map(|blocks| super::answer::buf(&blocks));
+    let content = content.map(|blocks| buf(&blocks));
     let closing = content.as_ref().and_then(|content| Blocks::decode(content.as_json()).ok());
     let text = closing.map(|blocks| format!("{}", blocks.text()));
     let mut texts: Vec<&str> = [&*summary].into();
-    if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-        texts.extend(["Its closing message:", text]);
+    match text.as_deref().filter(|text| !text.is_empty()) {
+        Some(text) => texts.extend(["Its closing message:", text]),
+        None => texts.push("It left no closing message."),
     }
     let source = Settled { kind: "subagent-settled", form: "notice", summary: &summary, sender_session_id: id };
     let note = Message::note(parent.ids.of_inbox(), &texts, &source);

@@ -27,7 +27,7 @@ const FIRST_PAUSE: f64 = 511.7;
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// What begins the texts that the runtime adds by itself.
-const NOTES: [&str; 2] = ["Current runtime context", "The working directory "];
+const NOTES: [&str; 3] = ["Current runtime context", "The working directory ", "Your parent agent id is "];
 
 /// The agent of one session.
 pub(super) struct Player {
@@ -241,7 +241,9 @@ impl Player {
         };
         let player = Self { depth: self.depth + 1, ..Self::new(&self.script, None) };
         let prompt = prompt.as_json().as_str().map(JsonStr::to_buf).unwrap_or_else(|| "".into());
-        let id = step.start(SubAgent::new(player, prompt).label(plain(&label)).head_start(HEAD_START));
+        let note = format!("Your parent agent id is {}.", step.session());
+        let agent = SubAgent::new(player, prompt).and_text(note).label(plain(&label)).head_start(HEAD_START);
+        let id = step.start(agent);
         let text = format!("started subagent {id}");
         self.last_agent = Some(id);
         Ok(text.into())
