@@ -12,6 +12,8 @@ mod faults;
 mod faulty;
 mod frame;
 #[cfg(feature = "stdio")]
+mod heavy;
+#[cfg(feature = "stdio")]
 mod host;
 mod json;
 mod peer;
