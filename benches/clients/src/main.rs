@@ -20,7 +20,7 @@ use dsh_wire::stdio::{
     CallOptions, ClientOptions, DeepSeekHarness, HarnessClient, Launch, PendingCall, RunOptions, SharedClient,
     SharedSubscription,
 };
-use measure::{Subject, median, take_turns};
+use measure::{Subject, take_turns};
 use raw::Raw;
 
 /// The size of a read.
