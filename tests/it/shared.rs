@@ -319,10 +319,11 @@ fn death_ends_every_thread_with_its_cause() {
 
 #[test]
 fn a_slow_a_dead_and_a_fast_subscriber() {
-    let client = shared(&["flood=20000", "flood-text=100"]);
+    let client = shared(&["flood=20000", "flood-text=100", "hold-flood"]);
     let ticks = || Filter::all().method("tick");
     let (slow, fast) = (client.subscribe(ticks(), Policy::Lossless), client.subscribe(ticks(), Policy::Lossless));
     let dead = client.subscribe(ticks(), Policy::bounded(10));
+    client.notify("flood", &json!({})).unwrap();
     let number = |delivery: Delivery| delivery.notification().unwrap().params.member("n").unwrap().as_u64().unwrap();
     within(30 * SECOND, || {
         thread::scope(|scope| {
