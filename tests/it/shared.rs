@@ -85,8 +85,10 @@ fn frames_of_many_threads_do_not_mix() {
 
 #[test]
 fn every_method_of_the_protocol_on_a_shared_client() {
-    let client = shared(&["ask-first=1"]);
+    // Before anybody pumps: the request comes at once, and would be refused.
+    let mut client = start(&["ask-first=1"]);
     client.take_requests(true);
+    let client = client.into_shared().unwrap();
     let request = client.wait_for_request(SECOND).unwrap().unwrap();
     client.initialize(&route()).unwrap();
     assert_eq!(client.working_directory("s").unwrap().to_string(), "/somewhere");
