@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a fault of its own may end it")]
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::process::{Command, Stdio, exit};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,13 +21,18 @@ fn main() {
     let flags = Flags(std::env::args().skip(1).collect());
     flags.at_start();
     let mut runtime = Runtime { flags, out: Vec::new(), prompts: 0 };
-    runtime.flood();
-    for line in io::stdin().lock().split(b'\n') {
+    // With this flag it waits for a notification `flood`, by which time the client has subscribed.
+    if !runtime.flags.has("hold-flood") {
+        runtime.flood();
+    }
+    let slow = SlowReader { left: runtime.flags.number("slow-read") };
+    for line in io::BufReader::with_capacity(64 << 10, slow).split(b'\n') {
         let Ok(line) = line else { break };
         let mut scratch = String::new();
         match Frame::decode(&line, &mut scratch) {
             Ok(Frame::Request { id, method, params }) => runtime.serve(id, &method.to_string(), params),
             Ok(Frame::Response { .. }) => runtime.notify("got.response", json!({})),
+            Ok(Frame::Notification { method, .. }) if method == "flood" => runtime.flood(),
             Ok(Frame::Notification { method, .. }) => runtime.notify("got.notification", json!({ "method": method })),
             Err(_) => {}
         }
@@ -36,6 +41,23 @@ fn main() {
         loop {
             thread::park();
         }
+    }
+}
+
+/// Reads a number of bytes one by one, a millisecond each, and then as usual.
+struct SlowReader {
+    left: usize,
+}
+
+impl Read for SlowReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return io::stdin().lock().read(buf);
+        }
+        self.left -= 1;
+        thread::sleep(Duration::from_millis(1));
+        // Past the buffer of std, so that the pipe is emptied one by one as well.
+        Ok(rustix::io::read(rustix::stdio::stdin(), &mut buf[..1])?)
     }
 }
 
@@ -68,6 +90,10 @@ impl Flags {
         }
         for n in 0..self.number("stderr-lines") {
             eprintln!("stderr line {n} {}", "x".repeat(80));
+        }
+        let unbroken = self.number("stderr-bytes");
+        if unbroken > 0 {
+            io::stderr().write_all(&[b'x', 0xff].repeat(unbroken / 2)).unwrap();
         }
         if self.has("exit-at-start") {
             eprintln!("cannot even start");
@@ -106,6 +132,11 @@ impl Runtime {
 
     fn flush(&mut self) {
         let mut stdout = io::stdout().lock();
+        if self.flags.has("cut") {
+            for byte in self.out.drain(..) {
+                let _ = stdout.write_all(&[byte]).and_then(|()| stdout.flush());
+            }
+        }
         if stdout.write_all(&self.out).and_then(|()| stdout.flush()).is_err() {
             exit(1);
         }
@@ -136,6 +167,8 @@ impl Runtime {
             "session/working-directory/get" => self.answer(id, json!({ "cwd": "/somewhere" })),
             "session/working-directory/set" => self.answer(id, json!({ "cwd": params.member("path") })),
             "echo" => self.answer(id, params),
+            "ask" => self.say(id),
+            "env" => self.answer(id, std::env::vars().collect::<std::collections::BTreeMap<_, _>>()),
             "shutdown" => {
                 self.answer(id, json!({}));
                 if !self.flags.has("ignore-eof") {
@@ -144,6 +177,21 @@ impl Runtime {
             }
             _ => self.unknown(id, method),
         }
+    }
+
+    /// Answers `ask` with the bytes that the flags give: `%XX` in them is a byte, `@ID@` the id of the request.
+    fn say(&mut self, id: Id<'_>) {
+        let (len, depth) = (self.flags.number("answer-text"), self.flags.number("answer-depth"));
+        if let Some(text) = self.flags.value("answer") {
+            let said = percent_decoded(&text.replace("@ID@", id.get()));
+            self.out.extend_from_slice(&said);
+        } else if depth > 0 {
+            let result = "[".repeat(depth) + &"]".repeat(depth);
+            self.out.extend_from_slice(format!("{{\"id\":{},\"result\":{result}}}\n", id.get()).as_bytes());
+        } else {
+            return self.answer(id, json!({ "text": "x".repeat(len) }));
+        }
+        self.flush();
     }
 
     fn unknown(&mut self, id: Id<'_>, method: &str) {
@@ -239,4 +287,23 @@ impl Runtime {
             self.notify("session.status", json!({ "sessionId": session, "status": "idle" }));
         }
     }
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let hex = behind.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match hex.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    bytes
 }

@@ -105,7 +105,9 @@ fn what_is_abandoned_before_its_end_is_told_leaves_no_trace() {
     pair.client.poll_aborts();
     pair.client.expire(at(5));
     assert_eq!(pair.client.next_deadline(), None);
-    [&aborted, &late].map(|call| pair.client.abandon(call.id()));
+    for call in [&aborted, &late] {
+        pair.client.abandon(call.id());
+    }
     assert_eq!(pair.deliver_to_client(), ["ended"]);
     assert_eq!([&aborted, &late, &told].map(|call| pair.client.has_ended(call.id())), [false, false, true]);
     assert_eq!(pair.client.take(&told), Some(Err(Failure::Aborted(token.reason()))));
@@ -115,7 +117,7 @@ fn what_is_abandoned_before_its_end_is_told_leaves_no_trace() {
 fn a_run_until_finished_goes_on_also_where_the_answer_comes_after_the_turn() {
     let mut run = Run::new("s", false).until_finished();
     let tree = SessionTree::new();
-    let mut show = |run: &mut Run, method: &str, params: &str| {
+    let show = |run: &mut Run, method: &str, params: &str| {
         let method = JsonString::from(method);
         let place = run.observe(&read(method.as_json_str(), Json::new(params).unwrap()).0, &tree);
         while run.next_held().is_some() {}

@@ -42,6 +42,8 @@ struct Segment {
     bytes: Vec<u8>,
     /// Holds the frame of one call and nothing else.
     withdrawable: bool,
+    /// Is being written somewhere, so its first byte may have left.
+    committed: bool,
 }
 
 impl Queue {
@@ -89,7 +91,10 @@ impl Queue {
     pub(super) fn append<E>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<usize, E>) -> Result<(), E> {
         // A frame that was withdrawn behind the last segment leaves a gap, which no segment may hold.
         let fits = |back: &&mut Segment| {
-            !back.withdrawable && back.bytes.len() < SEGMENT && back.start + back.bytes.len() as u64 == self.queued
+            !back.withdrawable
+                && !back.committed
+                && back.bytes.len() < SEGMENT
+                && back.start + back.bytes.len() as u64 == self.queued
         };
         match self.segments.back_mut().filter(fits) {
             Some(back) => {
@@ -123,7 +128,7 @@ impl Queue {
                 let start = self.queued;
                 self.queued += len as u64;
                 self.len += len;
-                self.segments.push_back(Segment { start, bytes, withdrawable });
+                self.segments.push_back(Segment { start, bytes, withdrawable, committed: false });
                 Ok(FrameId(start))
             }
             Err(error) => {
@@ -139,7 +144,7 @@ impl Queue {
         if index == 0 && self.head > 0 {
             return false;
         }
-        let Some(segment) = self.segments.get_mut(index) else { return false };
+        let Some(segment) = self.segments.get_mut(index).filter(|segment| !segment.committed) else { return false };
         self.len -= segment.bytes.len();
         segment.bytes = Vec::new();
         self.emptied += 1;
@@ -158,6 +163,15 @@ impl Queue {
             self.emptied = 0;
         }
         true
+    }
+
+    /// Declares that the front frame is about to leave: it is not withdrawn any more.
+    #[cfg(feature = "stdio")]
+    fn commit(&mut self) -> &[u8] {
+        if let Some(front) = self.segments.front_mut() {
+            front.committed = true;
+        }
+        self.front()
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -192,6 +206,13 @@ impl Output<'_> {
     /// All bytes to write, in pieces, for a vectored write.
     pub fn chunks(&self) -> impl Iterator<Item = &[u8]> {
         self.0.chunks().filter(|chunk| !chunk.is_empty())
+    }
+
+    /// As [`bytes`](Self::bytes), for a write elsewhere that ends with [`consume`](Self::consume) later: none of them
+    /// is withdrawn in between.
+    #[cfg(feature = "stdio")]
+    pub(crate) fn commit(&mut self) -> &[u8] {
+        self.0.commit()
     }
 
     /// How many bytes wait.

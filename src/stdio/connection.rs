@@ -9,6 +9,7 @@ use std::vec::Vec;
 use super::child::Child;
 use super::close::{CloseReport, Closing};
 use super::error::{Cause, Closed, Error, ErrorKind};
+use super::journal;
 use super::pump::{Moved, Next, Pump};
 use super::tail::Tail;
 use crate::client::{Client, Event, SessionTree};
@@ -161,7 +162,8 @@ impl Connection {
 
     /// Handles all that came with a turn.
     fn digest(&mut self, moved: Moved, reading: bool, observe: Observer<'_>) {
-        if moved.read > 0 {
+        // Before there is an exit to wait out, nobody asks for the time.
+        if moved.read > 0 && self.doomed_since.is_some() {
             self.last_input = Instant::now();
         }
         if !reading && self.doomed_since.is_some() {
@@ -179,8 +181,8 @@ impl Connection {
     }
 
     fn longest_wait(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
-        let doomed =
-            self.doomed_since.filter(|_| reading && self.pump.input_open()).map(|since| self.end_of_doom(since));
+        let doomed = self.doomed_since.filter(|_| reading && self.pump.input_open());
+        let doomed = doomed.map(|since| self.end_of_doom(since));
         let doomed = doomed.map(|end| end.saturating_duration_since(self.origin));
         let until = [until, self.client.next_deadline(), doomed].into_iter().flatten().min();
         let until = until.map(|until| until.saturating_sub(self.now()));
@@ -192,6 +194,7 @@ impl Connection {
     /// Takes out everything that came.
     pub(super) fn drain(&mut self, observe: Observer<'_>) {
         while let Some(event) = self.client.next_event() {
+            journal::event(&event);
             match event {
                 Event::Notification { notification, tree } => observe(&notification, tree),
                 Event::Ended(call) => self.ended_calls.push(call),
@@ -242,6 +245,7 @@ impl Connection {
         self.pump.close_input(self.client.peer_mut());
         self.pump.close_output(self.client.peer_mut());
         if self.closed.is_none() {
+            journal::failed(&cause);
             let exit = self.child.as_mut().and_then(Child::look);
             let stderr = self.child.as_ref().map(|child| child.tail().clone()).unwrap_or_default();
             self.closed = Some(Arc::new(Closed { cause, exit, stderr }));

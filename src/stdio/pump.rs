@@ -24,6 +24,9 @@ const WRITER: Token = Token(2);
 /// Segments that go into one write.
 const PIECES: usize = 32;
 
+/// Bytes that are staged at once: what a pipe holds.
+const STAGE: usize = 64 << 10;
+
 /// What a pipe takes without blocking once it polls as writable (`PIPE_BUF`).
 const BLOCKING_WRITE: usize = 4096;
 
@@ -79,6 +82,9 @@ pub struct Pump {
     /// Turns since the system was last asked for events; at most [`TURNS_WITHOUT_POLL`].
     unasked: u32,
     total: Moved,
+    /// Output that has left its peer: at most [`STAGE`] bytes, of which `written` have been written.
+    staged: Vec<u8>,
+    written: usize,
 }
 
 /// What to do after a turn that did not ask the system for events.
@@ -90,6 +96,21 @@ pub(super) enum Next {
     Glance,
     /// Ask and wait: nothing can be moved.
     Wait,
+}
+
+/// A writer on loan, with a copy of what is to be written.
+#[derive(Debug)]
+pub(super) struct Loan {
+    port: Port,
+    bytes: Vec<u8>,
+    result: io::Result<usize>,
+}
+
+impl Loan {
+    /// One write, which does not block.
+    pub(super) fn write(&mut self) {
+        self.result = self.port.file.write(&self.bytes);
+    }
 }
 
 /// The part of a [`Pump`] that waits. It can be taken out, so that others may use the rest meanwhile.
@@ -118,6 +139,10 @@ impl Poller {
 #[derive(Debug)]
 enum Side {
     Open(Port),
+    /// Lent to a thread that writes; it was ended meanwhile, or not.
+    Lent {
+        ended: bool,
+    },
     /// With the error that ended it; none after an orderly end.
     Ended(Option<io::Error>),
 }
@@ -196,6 +221,8 @@ impl Pump {
             reading: true,
             unasked: 0,
             total: Moved::default(),
+            staged: Vec::new(),
+            written: 0,
         })
     }
 
@@ -260,7 +287,7 @@ impl Pump {
     /// Whether output can still be sent.
     #[must_use]
     pub fn output_open(&self) -> bool {
-        matches!(self.writer, Side::Open(_))
+        matches!(self.writer, Side::Open(_) | Side::Lent { ended: false })
     }
 
     /// The error that ended the input, if one did.
@@ -348,6 +375,50 @@ impl Pump {
         }
     }
 
+    /// Lends the writer out with what is to be written next, so that it can be written while others use the pump.
+    /// `None` where there is nothing to write, or no room for it, or the writer may block.
+    pub(super) fn lend_writer<T>(&mut self, peer: &mut Peer<T>) -> Option<Loan> {
+        let ready = |port: &Port| port.ready && port.mode == Mode::NonBlocking;
+        if peer.outgoing().is_empty() || !matches!(&self.writer, Side::Open(port) if ready(port)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.writer, Side::Lent { ended: false }) {
+            Side::Open(port) => Some(Loan { port, bytes: peer.outgoing().commit().to_vec(), result: Ok(0) }),
+            other => {
+                self.writer = other;
+                None
+            }
+        }
+    }
+
+    /// Whether it is lent out.
+    pub(super) fn is_lent(&self) -> bool {
+        matches!(self.writer, Side::Lent { .. })
+    }
+
+    /// Takes it back.
+    pub(super) fn return_writer<T>(&mut self, peer: &mut Peer<T>, loan: Loan) {
+        let Loan { mut port, result, .. } = loan;
+        let result = port.written(result);
+        // What the system has told meanwhile was told to nobody.
+        port.ready = true;
+        let ended = matches!(self.writer, Side::Lent { ended: true });
+        self.writer = Side::Open(port);
+        match result {
+            Ok(written) => {
+                self.total.written += written as u64;
+                peer.outgoing().consume(written);
+                if ended {
+                    self.close_output(peer);
+                }
+            }
+            Err(error) => {
+                self.writer.end(&self.registry, Some(error));
+                peer.end_output();
+            }
+        }
+    }
+
     /// Writes what can be written now.
     pub(super) fn flush<T>(&mut self, peer: &mut Peer<T>) {
         loop {
@@ -367,6 +438,74 @@ impl Pump {
         moved
     }
 
+    /// Takes output from the peer, as much as one write may move, to be written with [`write_staged`](Self::write_staged)
+    /// when the peer may be anybody's again.
+    pub(super) fn stage<T>(&mut self, peer: &mut Peer<T>) {
+        if !self.output_open() {
+            peer.end_output();
+        }
+        if self.staged.len() == self.written {
+            self.staged.clear();
+            self.written = 0;
+        }
+        while self.staged.len() < STAGE {
+            let output = peer.outgoing();
+            let bytes = output.bytes();
+            let taken = bytes.len().min(STAGE - self.staged.len());
+            if taken == 0 {
+                return;
+            }
+            self.staged.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+            output.consume(taken);
+        }
+    }
+
+    /// How much of what was staged has not been written.
+    pub(super) fn staged(&self) -> usize {
+        self.staged.len() - self.written
+    }
+
+    /// Whether a write of what was staged may get somewhere.
+    pub(super) fn can_write_staged(&mut self) -> bool {
+        match &mut self.writer {
+            Side::Open(port) => self.staged.len() > self.written && port.check(PollFlags::OUT),
+            Side::Lent { .. } | Side::Ended(_) => false,
+        }
+    }
+
+    /// One write of what was staged, as far as it goes without waiting. An error ends the output, and the next
+    /// [`stage`](Self::stage) tells the peer.
+    pub(super) fn write_staged(&mut self) {
+        let Side::Open(port) = &mut self.writer else { return };
+        let bytes = self.staged.get(self.written..).unwrap_or_default();
+        let bytes = match port.mode {
+            Mode::Blocking => bytes.get(..BLOCKING_WRITE).unwrap_or(bytes),
+            Mode::NonBlocking | Mode::Unpollable => bytes,
+        };
+        let result = match port.file.write(bytes) {
+            Ok(0) => Err(ErrorKind::WriteZero.into()),
+            result => port.outcome(result),
+        };
+        match result {
+            Ok(written) => {
+                self.written += written;
+                self.total.written += written as u64;
+            }
+            Err(error) => {
+                self.writer.end(&self.registry, Some(error));
+                self.staged.clear();
+                self.written = 0;
+            }
+        }
+    }
+
+    /// One read, as far as it goes without waiting; returns how much came.
+    pub(super) fn read_once<T>(&mut self, peer: &mut Peer<T>) -> u64 {
+        let read = if self.reading { self.read(peer) } else { 0 };
+        self.total.read += read;
+        read
+    }
+
     fn write<T>(&mut self, peer: &mut Peer<T>) -> u64 {
         let Side::Open(port) = &mut self.writer else { return 0 };
         let output = peer.outgoing();
@@ -375,16 +514,15 @@ impl Pump {
         }
         let result = match port.mode {
             Mode::Blocking => port.file.write(output.bytes().get(..BLOCKING_WRITE).unwrap_or(output.bytes())),
+            Mode::NonBlocking | Mode::Unpollable if output.bytes().len() == output.len() => {
+                port.file.write(output.bytes())
+            }
             Mode::NonBlocking | Mode::Unpollable => {
                 let pieces: Vec<_> = output.chunks().take(PIECES).map(IoSlice::new).collect();
                 port.file.write_vectored(&pieces)
             }
         };
-        let result = match result {
-            Ok(0) => Err(ErrorKind::WriteZero.into()),
-            result => port.outcome(result),
-        };
-        match result {
+        match port.written(result) {
             Ok(written) => {
                 output.consume(written);
                 written as u64
@@ -458,13 +596,15 @@ impl Side {
     fn error(&self) -> Option<&io::Error> {
         match self {
             Self::Ended(error) => error.as_ref(),
-            Self::Open(_) => None,
+            Self::Open(_) | Self::Lent { .. } => None,
         }
     }
 
     /// Closes the descriptor; an end told before stays as it was.
     fn end(&mut self, registry: &Registry, error: Option<io::Error>) {
-        if let Self::Open(port) = self {
+        if let Self::Lent { ended } = self {
+            *ended = true;
+        } else if let Self::Open(port) = self {
             if port.mode != Mode::Unpollable {
                 // Closing is not enough while another process holds the same open file description. It can only fail
                 // where the descriptor is not registered, and then nothing is left to do.
@@ -502,6 +642,13 @@ impl Port {
             self.ready = rustix::event::poll(&mut [PollFd::new(&self.file, flags)], Some(&now)) != Ok(0);
         }
         self.ready
+    }
+
+    fn written(&mut self, result: io::Result<usize>) -> io::Result<usize> {
+        match result {
+            Ok(0) => Err(ErrorKind::WriteZero.into()),
+            result => self.outcome(result),
+        }
     }
 
     /// Sorts the result of a read or write: how far it got, or the error that ends the direction.

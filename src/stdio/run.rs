@@ -39,6 +39,9 @@ impl From<Vec<ContentBlock>> for Input {
     }
 }
 
+/// What holds too much, where a run does.
+pub(super) const HELD: &str = "a run that waits for its receipt";
+
 /// What a run that fails was doing.
 pub(super) const FINISH: &str = "finish the run";
 
@@ -147,9 +150,6 @@ impl RunResult {
     }
 }
 
-/// What the backlog of a run is called in errors.
-pub(super) const HELD: &str = "a run that waits for its receipt";
-
 /// What a run needs of the client that it goes through.
 pub(super) trait Host {
     /// The time as the connection counts it.
@@ -157,11 +157,11 @@ pub(super) trait Host {
     fn start<M: Method>(&mut self, params: &M::Params, options: &CallOptions) -> Result<PendingCall<M::Result>, Error>;
     /// The end of a call, if it has come.
     fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>>;
+    /// Ends the connection if the run holds more than may be held.
+    fn note_held(&mut self, held: usize);
     /// Whether nothing more can come, neither notifications nor the ends of calls.
     fn is_over(&mut self) -> bool;
     fn closed(&mut self, attempted: &'static str) -> Error;
-    /// The run holds so many bytes until it knows which of them are its own; ends the connection if that is too much.
-    fn holds(&mut self, bytes: usize);
     /// Waits for notifications, for the end of one of the calls, or for the token of the run, but no longer than
     /// `until`; shows what came to the run.
     fn turn(
@@ -236,7 +236,7 @@ impl<'r> Progress<'r> {
         if deadline.is_some_and(|deadline| host.now() >= deadline) {
             return Err(Error::new(FINISH, ErrorKind::TimedOut { after: self.options.timeout }));
         }
-        host.holds(self.run.held());
+        host.note_held(self.run.held());
         if host.is_over() { Err(host.closed(FINISH)) } else { Ok(()) }
     }
 

@@ -4,15 +4,17 @@
 mod bounds;
 #[cfg(feature = "stdio")]
 mod client;
+#[cfg(feature = "stdio")]
+mod client_faults;
 #[cfg(feature = "cli")]
 mod command;
 #[cfg(feature = "cli")]
 mod embedded;
-#[cfg(feature = "cli")]
-mod faults;
 #[cfg(feature = "stdio")]
 mod faulty;
 mod frame;
+#[cfg(feature = "stdio")]
+mod heavy;
 #[cfg(feature = "stdio")]
 mod host;
 mod json;
@@ -28,6 +30,8 @@ mod runtime;
 #[cfg(feature = "cli")]
 mod serve;
 mod server;
+#[cfg(feature = "cli")]
+mod server_faults;
 #[cfg(feature = "stdio")]
 mod shared;
 #[cfg(feature = "cli")]

@@ -1,7 +1,9 @@
 //! Time on a noisy machine: all subjects take turns, and what counts is the median over the turns of the ratio of
 //! processor times within one turn.
 
-use cpu_time::ThreadTime;
+use std::time::Instant;
+
+use cpu_time::{ProcessTime, ThreadTime};
 
 /// One thing to measure: runs once over its input and returns the seconds of processor time that it took.
 pub type Subject<'a> = (&'static str, Box<dyn FnMut() -> f64 + 'a>);
@@ -27,14 +29,8 @@ pub fn timed<'a>(mut run: impl FnMut() -> usize + 'a) -> Box<dyn FnMut() -> f64 
     })
 }
 
-/// The same for one pass a turn.
-pub fn timed_once<'a>(mut run: impl FnMut() -> usize + 'a) -> Box<dyn FnMut() -> f64 + 'a> {
-    Box::new(move || {
-        let start = ThreadTime::now();
-        std::hint::black_box(run());
-        start.elapsed().as_secs_f64()
-    })
-}
+/// One pass, for [`take_turns_of_threads`] to measure; returns something that depends on the work.
+pub type Pass<'a> = (&'static str, Box<dyn FnMut() -> usize + 'a>);
 
 /// The seconds of each subject in each turn.
 pub struct Times {
@@ -42,7 +38,8 @@ pub struct Times {
     turns: Vec<Vec<f64>>,
 }
 
-/// Runs the subjects in turns; the first turn only warms up.
+/// Runs the subjects in turns; the first turn only warms up. For subjects that do all their work on one thread, or know
+/// the time of the others.
 pub fn take_turns(turns: usize, subjects: &mut [Subject<'_>]) -> Times {
     let mut times = Times { names: subjects.iter().map(|subject| subject.0).collect(), turns: Vec::new() };
     for turn in 0..=turns {
@@ -52,6 +49,27 @@ pub fn take_turns(turns: usize, subjects: &mut [Subject<'_>]) -> Times {
         }
     }
     times
+}
+
+/// The same for what works on several threads: by the wall clock, and by the processor time of the process. The time of
+/// the calling thread would leave out what the others do.
+pub fn take_turns_of_threads(turns: usize, passes: &mut [Pass<'_>]) -> (Times, Times) {
+    let names: Vec<_> = passes.iter().map(|pass| pass.0).collect();
+    let [mut walls, mut processes] = [0, 1].map(|_| Times { names: names.clone(), turns: Vec::new() });
+    for turn in 0..=turns {
+        let (mut wall_row, mut process_row) = (Vec::new(), Vec::new());
+        for (_, run) in passes.iter_mut() {
+            let (wall, process) = (Instant::now(), ProcessTime::now());
+            std::hint::black_box(run());
+            wall_row.push(wall.elapsed().as_secs_f64());
+            process_row.push(process.elapsed().as_secs_f64());
+        }
+        if turn > 0 {
+            walls.turns.push(wall_row);
+            processes.turns.push(process_row);
+        }
+    }
+    (walls, processes)
 }
 
 impl Times {

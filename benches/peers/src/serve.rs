@@ -1,8 +1,5 @@
 //! The serving end: notifications out of `serve` through a pipe, and requests through it and back, against what the
 //! pipe alone can do. Pin it: `taskset -c 0,1 dsh-wire-bench serve`.
-//!
-//! `dsh-wire-bench serve TRANSPORT.mjs` measures the reference's transport under node beside it, where the file exports
-//! a class `StdioJsonRpcServer` or `JsonRpcTransport` as the npm package does; see `node.mjs`.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +11,7 @@ use dsh_wire::stdio::{Agent, AgentHost, PromptResponder, ServeOptions, Sink, ser
 use dsh_wire::wire::InitializeParams;
 use serde::Serialize;
 
-use crate::measure::{Subject, take_turns, timed_once};
+use crate::measure::{Pass, Times, take_turns_of_threads};
 
 /// Notifications in one turn.
 const EVENTS: usize = 20_000;
@@ -155,10 +152,10 @@ pub fn table() {
     let served = std::cell::RefCell::new(served);
     let get = r#"{"id":7,"method":"session/working-directory/get","params":{"sessionId":"s"}}"#;
     let wait = r#"{"id":7,"method":"session/wait","params":{"sessionId":"s"}}"#;
-    let mut subjects: Vec<Subject<'_>> = vec![
+    let mut subjects: Vec<Pass<'_>> = vec![
         (
             "notifications",
-            timed_once(|| {
+            Box::new(|| {
                 let mut served = served.borrow_mut();
                 served.go.send(()).expect("it tells");
                 drain(&mut served.answers, EVENTS)
@@ -166,16 +163,16 @@ pub fn table() {
         ),
         (
             "prepared bytes",
-            timed_once(|| {
+            Box::new(|| {
                 write.send(()).expect("it writes");
                 drain(&mut raw, EVENTS)
             }),
         ),
-        ("session/wait", timed_once(|| (0..TRIPS).map(|_| served.borrow_mut().trip(wait)).sum())),
-        ("through an agent", timed_once(|| (0..TRIPS).map(|_| served.borrow_mut().trip(get)).sum())),
+        ("session/wait", Box::new(|| (0..TRIPS).map(|_| served.borrow_mut().trip(wait)).sum())),
+        ("through an agent", Box::new(|| (0..TRIPS).map(|_| served.borrow_mut().trip(get)).sum())),
         (
             "ping-pong",
-            timed_once(move || {
+            Box::new(move || {
                 let mut buffer = [0; 256];
                 let request = [b'x'; 64];
                 (0..TRIPS)
@@ -187,17 +184,27 @@ pub fn table() {
             }),
         ),
     ];
-    let times = take_turns(15, &mut subjects);
+    let (wall, process) = take_turns_of_threads(15, &mut subjects);
     println!("{EVENTS} notifications of {line} bytes, {TRIPS} round trips; medians");
-    for name in ["notifications", "prepared bytes"] {
-        println!("{name:18} {:8.3} µs each", times.seconds(name) * 1e6 / EVENTS as f64);
+    report("wall clock", &wall);
+    report("processor time of all threads", &process);
+}
+
+fn report(clock: &str, times: &Times) {
+    println!("{clock}:");
+    for (names, count) in [
+        (&["notifications", "prepared bytes"][..], EVENTS),
+        (&["session/wait", "through an agent", "ping-pong"], TRIPS),
+    ] {
+        for name in names {
+            println!("  {name:18} {:8.3} µs each", times.seconds(name) * 1e6 / count as f64);
+        }
     }
-    for name in ["session/wait", "through an agent", "ping-pong"] {
-        println!("{name:18} {:8.3} µs each", times.seconds(name) * 1e6 / TRIPS as f64);
+    for (of, by) in
+        [("notifications", "prepared bytes"), ("session/wait", "ping-pong"), ("through an agent", "ping-pong")]
+    {
+        println!("  {of} ÷ {by}: {:.2}", times.ratio(of, by));
     }
-    println!("notifications ÷ prepared bytes    {:.2}", times.ratio("notifications", "prepared bytes"));
-    println!("session/wait ÷ ping-pong          {:.2}", times.ratio("session/wait", "ping-pong"));
-    println!("through an agent ÷ ping-pong      {:.2}", times.ratio("through an agent", "ping-pong"));
 }
 
 /// A thread that sends back whatever it reads.

@@ -1,5 +1,6 @@
 //! `dsh-wire serve`: the embedded runtime on stdin and stdout.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,11 +36,14 @@ pub(crate) struct Args {
 
 const EXAMPLE: &str = "\
 Example:
-  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve
+  dsh-wire run \"@bash date\" -- dsh-wire serve --deterministic
 
 The directives of prompts and the script file are described by --help.";
 
 const DIRECTIVES: &str = "\
+Example:
+  dsh-wire run \"@bash date\" -- dsh-wire serve --deterministic
+
 Directives:
   A prompt that starts with one of these is answered as it says; any other is echoed as \"echo: PROMPT\" (longer ones than
   10000 characters by their length only). Several, separated by \" && \", are taken one a step.
@@ -93,12 +97,12 @@ Exit codes:
   2    wrong usage, or a script that cannot be used
   130  after SIGINT";
 
-/// Serves until the client has had enough. Nothing but frames goes to stdout.
+/// Serves until the client asks for the end, or is gone. Nothing but frames goes to stdout.
 pub(crate) fn serve(args: &Args) -> ExitCode {
     let script = match args.script.as_deref().map(Script::read).transpose() {
         Ok(script) => script.unwrap_or_default(),
         Err(error) => {
-            eprintln!("error: {error}");
+            tell(&error);
             return ExitCode::from(2);
         }
     };
@@ -113,13 +117,18 @@ pub(crate) fn serve(args: &Args) -> ExitCode {
     match serve_stdio(turns, options) {
         Ok(served) => {
             if let Served::OutputClosed(error) | Served::InputFailed(error) = &served {
-                eprintln!("error: {error}");
+                tell(error);
             }
             ExitCode::from(served.exit_code())
         }
         Err(error) => {
-            eprintln!("error: cannot serve on stdin and stdout: {error}");
+            tell(&format_args!("cannot serve on stdin and stdout: {error}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says what went wrong, where anybody can hear it: a client that has died has taken stderr with it.
+fn tell(error: &dyn std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "error: {error}");
 }

@@ -23,7 +23,7 @@ use crate::peer::{AbortToken, CallId, Mark};
 use crate::stdio::connection::{Connection, TOKENS};
 use crate::stdio::error::Cause;
 use crate::stdio::harness_client::HarnessClient;
-use crate::stdio::pump::{Poller, Waker};
+use crate::stdio::pump::{Loan, Poller, Waker};
 use crate::stdio::signal::Signal;
 
 std::thread_local! {
@@ -115,8 +115,18 @@ impl State {
         self.client.connection().now()
     }
 
-    /// Writes what has just been queued, on the thread that queued it; what does not fit is left to the pump.
-    pub(super) fn flush(&mut self) {
+    /// The writer, for the thread that has just queued something to write it itself. The runtime that reads it may be
+    /// let run at once, so this is not done with the lock held. `None` where the pump has to see to it, or the thread
+    /// that writes just now will.
+    pub(super) fn lend_writer(&mut self) -> Option<Loan> {
+        let connection = self.client.connection_mut();
+        let loan = connection.pump.lend_writer(connection.client.peer_mut());
+        self.poke |= loan.is_none() && !connection.pump.is_lent();
+        loan
+    }
+
+    /// Writes what is queued; what does not fit is left to the pump.
+    fn flush(&mut self) {
         let connection = self.client.connection_mut();
         connection.pump.flush(connection.client.peer_mut());
         self.poke |= !connection.client.outgoing().is_empty() || !connection.pump.output_open();
@@ -202,6 +212,18 @@ impl Core {
         let result = act(&mut state);
         self.release(state);
         result
+    }
+
+    /// Writes with the lock free.
+    pub(super) fn write(&self, loan: Option<Loan>) {
+        let Some(mut loan) = loan else { return };
+        loan.write();
+        self.with(|state| {
+            let connection = state.connection();
+            connection.pump.return_writer(connection.client.peer_mut(), loan);
+            // The rest, and what others have queued meanwhile.
+            state.flush();
+        });
     }
 
     /// Looks, with the lock held, until there is something to return, and in between waits for the condition or the

@@ -197,10 +197,10 @@ impl SharedClient {
         let queued = self.core().with(|state| {
             queue(&mut state.client)?;
             let mark = state.client.machine().sent_mark();
-            state.flush();
-            Ok((mark, state.now()))
+            Ok((mark, state.now(), state.lend_writer()))
         });
-        let (mark, now) = queued?;
+        let (mark, now, loan) = queued?;
+        self.core().write(loan);
         let timeout = self.0.options.timeout;
         let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
         let written = self.core().wait(&Condition::Flushed(mark), deadline, None, |state| {
@@ -218,19 +218,16 @@ impl SharedClient {
     }
 
     /// Queues the notifications that pass a filter, from now on. Dropping the handle ends it.
-    #[must_use]
     pub fn subscribe(&self, filter: Filter, policy: Policy) -> SharedSubscription {
         self.subscribe_as("a subscription", filter, policy)
     }
 
     /// As [`subscribe`](Self::subscribe), with a name for error texts.
-    #[must_use]
     pub fn subscribe_as(&self, name: impl Into<String>, filter: Filter, policy: Policy) -> SharedSubscription {
         SharedSubscription::new(&self.0.core, name, filter, policy)
     }
 
     /// Everything about a session and those that come from it; nothing is lost.
-    #[must_use]
     pub fn subscribe_session_tree(&self, session_id: impl Into<JsonString>) -> SharedSubscription {
         self.subscribe(Filter::all().session_tree(session_id), Policy::Lossless)
     }
@@ -307,11 +304,12 @@ impl Core {
         params: &(impl Serialize + ?Sized),
         options: &CallOptions,
     ) -> Result<PendingCall<R>, Error> {
-        self.with(|state| {
+        let (call, loan) = self.with(|state| {
             let call = state.client.start_call(method, params, options);
-            state.flush();
-            call
-        })
+            (call, state.lend_writer())
+        });
+        self.write(loan);
+        call
     }
 
     fn finish<R: for<'a> Decode<'a>>(&self, call: &PendingCall<R>) -> Result<R, Error> {

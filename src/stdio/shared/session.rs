@@ -165,6 +165,10 @@ impl Host for Waited<'_> {
         self.core.with(|state| state.client.try_finish(call))
     }
 
+    fn note_held(&mut self, held: usize) {
+        self.core.with(|state| state.connection().fail_over_backlog(HELD, held));
+    }
+
     fn is_over(&mut self) -> bool {
         let id = self.events.id();
         // While the ladder is walked nothing more comes, though calls may wait.
@@ -175,10 +179,6 @@ impl Host for Waited<'_> {
                     && machine.pending() == 0
                     && !id.is_some_and(|id| machine.has_delivery(id))
             })
-    }
-
-    fn holds(&mut self, bytes: usize) {
-        self.core.with(|state| state.client.connection_mut().fail_over_backlog(HELD, bytes));
     }
 
     fn closed(&mut self, attempted: &'static str) -> Error {

@@ -59,7 +59,7 @@ impl SharedSubscription {
     /// The next delivery, if one waits in the queue.
     #[must_use]
     pub fn try_next(&self) -> Option<Delivery> {
-        self.from_batch().or_else(|| self.core.with(|state| self.refill(state)))
+        self.pop_batch().or_else(|| self.core.with(|state| self.refill(state)))
     }
 
     /// All deliveries from here on, each waited for; ends after the first error.
@@ -74,7 +74,7 @@ impl SharedSubscription {
     }
 
     fn wait(&self, timeout: Option<Duration>) -> Result<Option<Delivery>, Error> {
-        if let Some(delivery) = self.from_batch() {
+        if let Some(delivery) = self.pop_batch() {
             return Ok(Some(delivery));
         }
         let Some(id) = self.inner.as_ref().map(Subscription::id) else { return Ok(None) };
@@ -93,7 +93,7 @@ impl SharedSubscription {
         found.transpose()
     }
 
-    fn from_batch(&self) -> Option<Delivery> {
+    fn pop_batch(&self) -> Option<Delivery> {
         let mut batch = self.batch();
         if self.core.is_closed() {
             batch.clear();
