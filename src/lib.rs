@@ -79,6 +79,7 @@
 //!   without it, a word at a time, at about half of the speed.
 //! - **`std`**: `read_from` on buffers and peers, ids from random bits of the operating system. Without it: `no_std`
 //!   with `alloc`, ids from a seed of the caller's.
+//! - **`arbitrary`** (implies `std`): structured frames and streams for fuzzers of your own, in `fuzz`.
 //! - **`cli`**: the command `dsh-wire`. The library never needs it.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -90,6 +91,8 @@ extern crate std;
 
 pub mod client;
 pub mod frame;
+#[cfg(feature = "arbitrary")]
+pub mod fuzz;
 pub mod json;
 pub mod line;
 pub mod peer;
