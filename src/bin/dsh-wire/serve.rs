@@ -35,11 +35,14 @@ pub(crate) struct Args {
 
 const EXAMPLE: &str = "\
 Example:
-  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve
+  dsh-wire run \"@bash date\" -- dsh-wire serve --deterministic
 
 The directives of prompts and the script file are described by --help.";
 
 const DIRECTIVES: &str = "\
+Example:
+  dsh-wire run \"@bash date\" -- dsh-wire serve --deterministic
+
 Directives:
   A prompt that starts with one of these is answered as it says; any other is echoed as \"echo: PROMPT\" (longer ones than
   10000 characters by their length only). Several, separated by \" && \", are taken one a step.

@@ -222,7 +222,7 @@ impl Player {
         let delivered = event::delivered(step.session(), self.through);
         step.tell(&NewEvent::new("session-log-deepseek/delivery-accepted", &delivered));
         if let Some(fault) = reply.fault {
-            return Err(TurnError::Failed { failure: failure_of(fault), partial: answer });
+            return Err(TurnError::Failed { failure: failure_of(fault), partial: Box::new(answer) });
         }
         let answer = answer.usage(reply.usage).replay_state(event::replay_state(step.route(), &reply));
         Ok(if reply.max_tokens { answer.cut_at_max_tokens() } else { answer })
