@@ -469,7 +469,7 @@ impl Pump {
     pub(super) fn can_write_staged(&mut self) -> bool {
         match &mut self.writer {
             Side::Open(port) => self.staged.len() > self.written && port.check(PollFlags::OUT),
-            Side::Ended(_) => false,
+            Side::Lent { .. } | Side::Ended(_) => false,
         }
     }
 

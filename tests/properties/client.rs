@@ -557,7 +557,7 @@ impl World {
             counters.unmatched,
             counters.requests,
             counters.refused,
-            counters.dropped_no_frame,
+            counters.dropped_no_frame(),
             counters.dropped_too_long,
             counters.dropped_unterminated,
             counters.calls_failed,

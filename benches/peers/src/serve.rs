@@ -192,9 +192,10 @@ pub fn table() {
 
 fn report(clock: &str, times: &Times) {
     println!("{clock}:");
-    for (names, count) in
-        [(&["notifications", "prepared bytes"][..], EVENTS), (&["session/wait", "through an agent", "ping-pong"], TRIPS)]
-    {
+    for (names, count) in [
+        (&["notifications", "prepared bytes"][..], EVENTS),
+        (&["session/wait", "through an agent", "ping-pong"], TRIPS),
+    ] {
         for name in names {
             println!("  {name:18} {:8.3} µs each", times.seconds(name) * 1e6 / count as f64);
         }

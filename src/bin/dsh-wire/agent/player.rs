@@ -2,6 +2,7 @@
 //! runtime would.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -267,7 +268,7 @@ fn play(step: &Step<'_>, act: Act, reply: &mut Reply) -> Result<(), TurnError> {
             // Nothing comes after it.
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         }
-        Act::Stderr(text) => eprintln!("{text}"),
+        Act::Stderr(text) => drop(writeln!(std::io::stderr(), "{text}")),
         Act::Panic => panic!("as the prompt says"),
         Act::Ask { method, params, within } => {
             reply.text = match step.request(&method, &params, within) {
