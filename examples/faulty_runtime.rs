@@ -21,7 +21,10 @@ fn main() {
     let flags = Flags(std::env::args().skip(1).collect());
     flags.at_start();
     let mut runtime = Runtime { flags, out: Vec::new(), prompts: 0 };
-    runtime.flood();
+    // With this flag it waits for a notification `flood`, by which time the client has subscribed.
+    if !runtime.flags.has("hold-flood") {
+        runtime.flood();
+    }
     let slow = SlowReader { left: runtime.flags.number("slow-read") };
     for line in io::BufReader::with_capacity(64 << 10, slow).split(b'\n') {
         let Ok(line) = line else { break };
@@ -29,6 +32,7 @@ fn main() {
         match Frame::decode(&line, &mut scratch) {
             Ok(Frame::Request { id, method, params }) => runtime.serve(id, &method.to_string(), params),
             Ok(Frame::Response { .. }) => runtime.notify("got.response", json!({})),
+            Ok(Frame::Notification { method, .. }) if method == "flood" => runtime.flood(),
             Ok(Frame::Notification { method, .. }) => runtime.notify("got.notification", json!({ "method": method })),
             Err(_) => {}
         }

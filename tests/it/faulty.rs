@@ -39,9 +39,11 @@ pub(crate) fn route() -> InitializeParams {
 /// Checks that it takes no longer than that.
 #[track_caller]
 pub(crate) fn within<T>(limit: Duration, what: impl FnOnce() -> T) -> T {
+    // A machine that does other things at the same time gets more, where it says so.
+    let slack = std::env::var("DSH_WIRE_SLACK").map_or(1, |times| times.parse().expect("a whole number"));
     let start = Instant::now();
     let result = what();
-    assert!(start.elapsed() < limit, "took {:?}", start.elapsed());
+    assert!(start.elapsed() < limit * slack, "took {:?}", start.elapsed());
     result
 }
 
