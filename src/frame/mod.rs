@@ -114,7 +114,9 @@ impl fmt::Debug for Id<'_> {
 pub struct ErrorObject<'a>(Json<'a>);
 
 impl<'a> ErrorObject<'a> {
-    fn new(raw: Json<'a>) -> Option<Self> {
+    /// An error of one's own choice; `None` where it is no object or array.
+    #[must_use]
+    pub fn new(raw: Json<'a>) -> Option<Self> {
         matches!(raw.kind(), Kind::Object | Kind::Array).then_some(Self(raw))
     }
 

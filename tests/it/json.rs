@@ -44,6 +44,18 @@ fn values_of_the_grammar_are_accepted() {
     }
 }
 
+/// Wherever it stands in the words and blocks that are looked at in one go.
+#[test]
+fn a_control_character_in_a_string_is_found_at_every_place() {
+    for before in 0..80 {
+        for control in ["\u{0}", "\t", "\u{1f}"] {
+            let text = format!("\"{}{control}{}\"", "x".repeat(before), "x".repeat(80));
+            rejects(&text, before + 1, SyntaxErrorKind::ControlInString);
+            rejects(&format!("{{{text}:0}}"), before + 2, SyntaxErrorKind::ControlInString);
+        }
+    }
+}
+
 #[test]
 fn the_first_fault_is_named() {
     use SyntaxErrorKind::*;

@@ -9,7 +9,7 @@ pub(crate) struct Odd {
 }
 
 /// What damage is made of.
-const PIECES: [&str; 76] = [
+const PIECES: [&str; 80] = [
     "{",
     "}",
     "[",
@@ -86,6 +86,10 @@ const PIECES: [&str; 76] = [
     "\"method\":7,",
     "{}",
     "[]",
+    ",]",
+    ",}",
+    "[,",
+    "{,",
 ];
 
 /// Bytes that are not UTF-8.
@@ -134,7 +138,7 @@ const AROUND: [&str; 24] = [
     "\u{2060}",
 ];
 
-const NOISE: [&str; 26] = [
+const NOISE: [&str; 28] = [
     "",
     " ",
     "banner: starting",
@@ -157,6 +161,8 @@ const NOISE: [&str; 26] = [
     "[[[[",
     "]]]]",
     r#"{"id":1,"method":"a",}"#,
+    r#"{"id":1,"method":"a","params":{"list":[1,]}}"#,
+    r#"{"id":1,"method":"a","params":{"list":[1}}"#,
     r#"{'id':1,'method':'a'}"#,
     r#"{id:1,method:"a"}"#,
     "// comment",

@@ -3,6 +3,11 @@
 //!     differential generate SEED LINES    odd lines, on stdout
 //!     differential trace SEED             what our core makes of the bytes on stdin, cut by the seed
 //!
+//! `tests/mutants/run` needs one program for all that may see a fault, so it does this as well:
+//!
+//!     differential exhaustive LENGTH     all short texts, against the oracle
+//!     differential property NAME CASES   one property on seeded input
+//!
 //! The trace is in the form of `dsh-wire inspect --json`, without dropped lines and the summary.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
 
@@ -35,6 +40,8 @@ fn main() -> io::Result<()> {
             out.write_all(b"{\"method\":\"the end\"}\n")?;
         }
         Some("trace") => trace(Random::new(number(1)), &mut out)?,
+        Some("exhaustive") => writeln!(out, "{} texts", properties::exhaustive::check(number(1) as usize))?,
+        Some("property") => properties::holds(&arguments[1], number(2) as usize),
         _ => panic!("usage: differential generate SEED LINES | differential trace SEED"),
     }
     out.flush()
