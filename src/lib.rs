@@ -79,6 +79,8 @@
 //!   without it, a word at a time, at about half of the speed.
 //! - **`std`**: `read_from` on buffers and peers, ids from random bits of the operating system. Without it: `no_std`
 //!   with `alloc`, ids from a seed of the caller's.
+//! - **`log`**: what a client meets goes to the `log` crate, under the target `dsh_wire`: dropped lines, late answers,
+//!   the exit, the rungs of the ladder. Never what frames carry.
 //! - **`cli`**: the command `dsh-wire`. The library never needs it.
 #![no_std]
 #![forbid(unsafe_code)]

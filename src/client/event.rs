@@ -1,9 +1,9 @@
 //! What a client tells its user, and what it counts.
 
 use super::SessionTree;
-use crate::frame::{Id, Outcome};
+use crate::frame::{Id, NotAFrame, Outcome};
 use crate::json::{JsonBuf, JsonStr, JsonString};
-use crate::peer::{CallId, Dropped, Reply};
+use crate::peer::{CallId, DropReason, Dropped, Reply};
 use crate::wire::Notification;
 
 /// One thing that came, lent.
@@ -64,14 +64,51 @@ pub struct Counters {
     pub requests: u64,
     /// Of those, the ones that were refused because nobody takes them.
     pub refused: u64,
-    /// Lines dropped because they are no JSON, or not that of a frame.
-    pub dropped_no_frame: u64,
+    /// Lines dropped because they are no JSON.
+    pub dropped_no_json: u64,
+    /// Lines dropped because they are headers of another framing, `Content-Length: …`.
+    pub dropped_header: u64,
+    /// Lines dropped because they are JSON, but no object; batches are among them.
+    pub dropped_no_object: u64,
+    /// Lines dropped because they are objects with neither a method nor an id that counts.
+    pub dropped_no_method_no_id: u64,
     /// Lines dropped because they were too long.
     pub dropped_too_long: u64,
     /// 1 if the stream ended in the middle of a line.
     pub dropped_unterminated: u64,
     /// Calls that ended without a response.
     pub calls_failed: u64,
+    /// The most calls that ever waited at once.
+    pub most_pending: usize,
+    /// The most bytes that the queue of one subscription ever held.
+    pub most_queued: usize,
+    /// The most bytes that the requests of the runtime, waiting to be taken, ever held.
+    pub most_requested: usize,
+}
+
+impl Counters {
+    /// Lines dropped because they are no frame, for whatever reason.
+    #[must_use]
+    pub fn dropped_no_frame(&self) -> u64 {
+        self.dropped_no_json + self.dropped_header + self.dropped_no_object + self.dropped_no_method_no_id
+    }
+
+    /// All lines dropped.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped_no_frame() + self.dropped_too_long + self.dropped_unterminated
+    }
+
+    pub(super) fn count_dropped(&mut self, why: DropReason) {
+        *match why {
+            DropReason::TooLong { .. } => &mut self.dropped_too_long,
+            DropReason::Unterminated => &mut self.dropped_unterminated,
+            DropReason::NotAFrame(NotAFrame::HeaderFraming) => &mut self.dropped_header,
+            DropReason::NotAFrame(NotAFrame::NotAnObject(_)) => &mut self.dropped_no_object,
+            DropReason::NotAFrame(NotAFrame::NoMethodNoId) => &mut self.dropped_no_method_no_id,
+            DropReason::NotAFrame(NotAFrame::Blank | NotAFrame::Syntax(_)) => &mut self.dropped_no_json,
+        } += 1;
+    }
 }
 
 impl RuntimeRequest {

@@ -62,7 +62,7 @@ pub use subscription::{Delivery, Filter, Policy, SubscriptionId};
 pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
 
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
-use crate::peer::{self, AbortToken, AnswerError, CallId, DropReason, Mark, Output, Peer, Reply, SendError};
+use crate::peer::{self, AbortToken, AnswerError, CallId, Mark, Output, Peer, Reply, SendError};
 use crate::wire::{Decode, Method, Notification, NotificationBody};
 use subscription::Subscriptions;
 
@@ -211,6 +211,7 @@ impl Client {
     ) -> Result<Call<R>, SendError> {
         let id = self.peer.request(method, params, limits.deadline, limits.token)?;
         self.deadlines.extend(limits.deadline.map(|deadline| (deadline, id)));
+        self.counters.most_pending = self.counters.most_pending.max(self.peer.pending());
         Ok(Call { id, result: PhantomData })
     }
 
@@ -334,6 +335,7 @@ impl Client {
                 counters.requests += 1;
                 let request = RuntimeRequest { method: method.to_buf(), params: params.to_buf(), reply };
                 self.request_bytes += request.size();
+                counters.most_requested = counters.most_requested.max(self.request_bytes);
                 self.requests.push_back(request);
                 Event::Request
             }
@@ -355,11 +357,7 @@ impl Client {
                 Event::Unmatched { id, outcome }
             }
             peer::Event::Dropped(dropped) => {
-                *match dropped.why {
-                    DropReason::TooLong { .. } => &mut counters.dropped_too_long,
-                    DropReason::Unterminated => &mut counters.dropped_unterminated,
-                    _ => &mut counters.dropped_no_frame,
-                } += 1;
+                counters.count_dropped(dropped.why);
                 Event::Dropped(dropped)
             }
         })
@@ -481,7 +479,7 @@ impl Client {
     /// What has come so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters { most_queued: self.subscriptions.most_held(), ..self.counters }
     }
 
     fn give_up(&mut self, call: CallId) {

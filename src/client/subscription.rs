@@ -157,6 +157,8 @@ impl fmt::Display for Delivery {
 pub(super) struct Subscriptions {
     live: BTreeMap<SubscriptionId, Subscription>,
     next: u64,
+    /// The most bytes that one of them ever held, of those that have ended too.
+    most_held: usize,
 }
 
 /// One subscription: a filter and a queue.
@@ -220,7 +222,10 @@ impl Subscriptions {
     pub(super) fn offer(&mut self, notification: &Notification<'_>, tree: &SessionTree) {
         for subscription in self.live.values_mut().filter(|subscription| !subscription.failed) {
             match subscription.filter.accepts(notification, tree) {
-                Some(true) => subscription.push(notification),
+                Some(true) => {
+                    subscription.push(notification);
+                    self.most_held = self.most_held.max(subscription.bytes + subscription.kept_bytes);
+                }
                 Some(false) => {}
                 None => subscription.failed = true,
             }
@@ -238,6 +243,10 @@ impl Subscriptions {
     /// Whether nothing more will come in, though the connection lives.
     pub(super) fn has_failed(&self, id: SubscriptionId) -> bool {
         self.live.get(&id).is_none_or(|subscription| subscription.failed)
+    }
+
+    pub(super) fn most_held(&self) -> usize {
+        self.most_held
     }
 
     pub(super) fn high_water(&self, id: SubscriptionId) -> Option<usize> {

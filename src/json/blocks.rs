@@ -1,12 +1,21 @@
-//! The scanner's fast path: 64 bytes at a time, as bitmaps.
+//! The scanner's fast path: 64 bytes at a time, as bitmaps, in the manner of simdjson.
 //!
-//! Each block of 64 bytes becomes a few words in which bit `i` says something about byte `i`, the first byte in the
-//! lowest bit. The grammar is then checked by word operations for all 64 bytes at once: which byte may follow which
-//! is a shift by one, and "the string that began here ends there" is the carry of an addition. Only brackets,
-//! members of the outermost object, and scalars that are more than digits are looked at one by one.
+//! Each block of 64 bytes becomes a few words of 64 bits, one for each class of bytes: a bit of the word of quotes says
+//! whether the byte in its place is a quote. The first byte has the lowest bit, so what stands *behind* a byte has the
+//! next higher bit, and a shift by one to the left asks every byte at once what stands before it. Two more such
+//! questions are answered for all bytes at once:
+//!
+//! - *Which bytes are inside a string?* Those with an odd number of quotes up to them: [`prefix_xor`].
+//! - *Where does the string end that begins here?* Inside a string all bits are ones; a one that is added where it begins
+//!   carries through them and comes out where it ends.
+//!
+//! So the grammar costs the same few dozen instructions for any 64 bytes. Looked at one by one are only brackets, members
+//! of the outermost object, and scalars that are more than digits.
 //!
 //! The path knows one answer, "this is an object as compact as `JSON.stringify` writes it, and here are its members".
 //! For all else, white space between tokens included, it gives up, and the plain path finds out what it is.
+//!
+//! A token may lie across two blocks. What a block has to know about the one before is in [`Scan`].
 
 use core::ops::Range;
 
@@ -73,8 +82,9 @@ pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut
     let mut scan = Scan::after_prefix(start == 1);
     let mut outer = Outer::new();
     let mut at = start;
-    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
-        if !scan.block(classify, block, 0, u64::MAX, text, at, &mut outer, &mut members) {
+    while let Some(bytes) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
+        let block = Block { text, bytes, again: 0, valid: u64::MAX, at };
+        if !scan.block(classify, block, &mut outer, &mut members) {
             return None;
         }
         at += 64;
@@ -83,8 +93,8 @@ pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut
     if left > 0 {
         let mut short = [0; 64];
         // The last block takes bytes from before, so that it is whole, and ignores them.
-        let (block, again) = match text.last_chunk::<64>() {
-            Some(block) => (block, 64 - left),
+        let (bytes, again) = match text.last_chunk::<64>() {
+            Some(bytes) => (bytes, 64 - left),
             None => {
                 for (to, from) in short.iter_mut().zip(text) {
                     *to = *from;
@@ -92,7 +102,8 @@ pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut
                 (&short, start)
             }
         };
-        if !scan.block(classify, block, again as u32, (1 << left) - 1, text, at, &mut outer, &mut members) {
+        let block = Block { text, bytes, again: again as u32, valid: (1 << left) - 1, at };
+        if !scan.block(classify, block, &mut outer, &mut members) {
             return None;
         }
     }
@@ -151,8 +162,10 @@ impl Members<'_, '_> {
     }
 }
 
-/// What one block leaves to the next. A word that is named after a class of bytes is that of the block before, so
-/// that [`behind`] can shift its last bit in.
+/// What one block leaves to the next.
+///
+/// A word that is named after a class of bytes is the whole word of the block before; only its highest bit, the last
+/// byte, matters: [`behind`] shifts it in.
 struct Scan {
     nesting: Nesting,
     /// All ones inside a string.
@@ -161,20 +174,34 @@ struct Scan {
     in_name: u64,
     /// 1 where the first byte is escaped.
     escaped: u64,
-    /// The leading bytes that have to be hex digits.
+    /// The leading bytes that have to be hex digits, for a `\u` in the block before.
     hex: u64,
-    /// Where a value has to follow: brackets that open, colons, commas.
+    /// Brackets that open, colons, commas: behind them a value or a name has to begin.
     lead: u64,
-    /// Colons and commas.
+    /// Colons and commas: behind them nothing may close.
     separator: u64,
     /// Where an object wants a name: its opening bracket and its commas.
     item: u64,
-    /// Where a value or a name has ended.
+    /// Where a value or a name has ended, or a scalar might have.
     end: u64,
     /// Bytes of numbers and literals.
     scalar: u64,
     /// The quotes that end a name.
     name_end: u64,
+}
+
+/// A block of the text and which part of it is to be read.
+#[derive(Clone, Copy)]
+struct Block<'t> {
+    text: &'t [u8],
+    bytes: &'t [u8; 64],
+    /// So many bytes at its beginning have been read with the block before; the words are shifted so that the first
+    /// byte to read has the lowest bit.
+    again: u32,
+    /// Ones for the bytes to read.
+    valid: u64,
+    /// Where the first byte to read lies in `text`.
+    at: usize,
 }
 
 impl Nesting {
@@ -206,34 +233,23 @@ impl Scan {
         }
     }
 
-    /// Reads the part of one block that has not been read: the bytes from the one at `again` on, which lies at `at`
-    /// in `text`; as many as `valid` has ones. Whether it can be what is asked for.
+    /// Reads one block. Whether it can be part of what is asked for.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "in a struct, none of this would stay in registers")]
     fn block<C: Classify>(
         &mut self,
         classify: C,
-        block: &[u8; 64],
-        again: u32,
-        valid: u64,
-        text: &[u8],
-        at: usize,
+        block: Block<'_>,
         outer: &mut Outer,
         members: &mut Members<'_, '_>,
     ) -> bool {
-        let strings = classify.strings(block);
-        let (mut quote, backslash) = (strings.quote >> again, strings.backslash >> again);
+        let Block { again, valid, .. } = block;
+        let strings = classify.strings(block.bytes);
+        let mut quote = strings.quote >> again;
+        let backslash = strings.backslash >> again;
         let control = strings.control >> again;
         if backslash | self.escaped | self.hex != 0 {
-            let escaped = find_escaped(backslash, &mut self.escaped);
+            let Some(escaped) = self.escapes(classify, block, backslash) else { return false };
             quote &= !escaped;
-            let escapes = classify.escapes(block);
-            let u = escaped & escapes.u >> again;
-            let hex = u << 1 | u << 2 | u << 3 | u << 4 | self.hex;
-            if escaped & !(escapes.allowed >> again) | hex & !(escapes.hex >> again) != 0 {
-                return false;
-            }
-            self.hex = u >> 63 | u >> 62 | u >> 61 | u >> 60;
         }
         if quote == 0 && self.in_string != 0 {
             return control & valid == 0;
@@ -244,7 +260,7 @@ impl Scan {
         self.in_string = ((inside as i64) >> 63) as u64;
         let (string, string_end) = (quote & inside, quote & !inside);
 
-        let structure = classify.structure(block);
+        let structure = classify.structure(block.bytes);
         let outside = !inside & valid;
         let open = structure.open >> again & outside;
         let close = structure.close >> again & outside;
@@ -264,80 +280,20 @@ impl Scan {
             | comma & !behind(end, self.end)
             | close & behind(separator, self.separator);
 
-        if scalar != 0 {
-            let starts = scalar & !after_scalar;
-            // What began in an earlier block has been looked at there, to its end.
-            let continued = if self.scalar >> 63 != 0 { scalar & !scalar.wrapping_add(1) } else { 0 };
-            let leading_zero = starts & structure.zero >> again & scalar >> 1;
-            let mut look = if scalar & !(structure.digit >> again) & !continued | leading_zero != 0 {
-                starts
-            } else if scalar >> 63 != 0 && starts != 0 {
-                // The last one may go on in the next block.
-                1 << (63 - starts.leading_zeros())
-            } else {
-                0
-            };
-            while look != 0 {
-                let end = scan::scalar(text, at + look.trailing_zeros() as usize);
-                if !end.is_ok_and(|end| matches!(text.get(end), Some(b',' | b'}' | b']'))) {
-                    return false;
-                }
-                look &= look - 1;
-            }
+        if scalar != 0 && !self.scalars(block, structure, scalar, scalar & !after_scalar) {
+            return false;
         }
+        let Some(object) = self.brackets(block, (open, close), (colon, comma), outer, members) else { return false };
 
-        // The bytes that belong to an object: from its `{` on, and from behind a nested value on.
-        let mut object = 0;
-        let mut from = 1u64;
-        let mut brackets = open | close;
-        loop {
-            let bracket = lowest(brackets);
-            // From the bracket before up to this one, or to the end.
-            let region = bracket.wrapping_sub(from);
-            object |= region & u64::from(self.nesting.in_object()).wrapping_neg();
-            if separator & region != 0 && self.nesting.in_outermost_object(outer) {
-                members.separators(at, colon & region, comma & region);
-            }
-            if (comma & region | close & bracket) != 0 && self.nesting.is_third(outer) {
-                members.items(at, comma & region | close & bracket);
-            }
-            if bracket == 0 {
-                break;
-            }
-            let index = bracket.trailing_zeros();
-            // `{` and `}` have this bit, `[` and `]` do not.
-            let curly = block.get((index + again) as usize & 63).is_some_and(|byte| byte & 0x20 != 0);
-            if open & bracket != 0 {
-                self.nesting.push(curly, outer);
-                if self.nesting.is_third(outer) {
-                    members.item = at + index as usize;
-                }
-            } else {
-                if self.nesting.in_object() != curly {
-                    return false;
-                }
-                self.nesting.pop(outer);
-                if self.nesting.is_outside() {
-                    let end = at + index as usize;
-                    if end + 1 != text.len() {
-                        return false;
-                    }
-                    members.value_end(end);
-                }
-            }
-            from = bracket;
-            brackets &= brackets - 1;
-        }
-
-        // What an object wants in turn: a name behind its bracket and its commas, a colon behind the name. A one that
-        // is added where a name begins carries to where it ends.
+        // What an object wants in turn: a name behind its bracket and its commas, and a colon behind the name. The sum
+        // carries from where a name begins to where it ends, in the next block if need be.
         let item = (open | comma) & object;
         let after_item = behind(item, self.item);
-        let (sum, carry) = inside.overflowing_add(string & after_item | self.in_name);
+        let (sum, in_name) = inside.overflowing_add(string & after_item | self.in_name);
         let name_end = sum & !inside;
         wrong |= (after_item & !(string | close) | colon ^ behind(name_end, self.name_end)) & valid;
 
-        self.in_name = u64::from(carry);
+        self.in_name = u64::from(in_name);
         self.lead = lead;
         self.separator = separator;
         self.item = item;
@@ -346,19 +302,115 @@ impl Scan {
         self.name_end = name_end;
         wrong == 0
     }
+
+    /// Checks the escapes of a block, which has some or the rest of one; the bytes that stand behind a backslash and lose
+    /// their own meaning by it. A backslash outside strings is no matter of this: no scalar has one.
+    #[inline(always)]
+    fn escapes<C: Classify>(&mut self, classify: C, block: Block<'_>, backslash: u64) -> Option<u64> {
+        let escaped = find_escaped(backslash, &mut self.escaped);
+        let class = classify.escapes(block.bytes);
+        let u = escaped & class.u >> block.again;
+        let hex = u << 1 | u << 2 | u << 3 | u << 4 | self.hex;
+        self.hex = u >> 63 | u >> 62 | u >> 61 | u >> 60;
+        let wrong = escaped & !(class.allowed >> block.again) | hex & !(class.hex >> block.again);
+        (wrong == 0).then_some(escaped)
+    }
+
+    /// Checks the scalars of a block, of which `starts` are the first bytes. Whole numbers of digits only need no closer
+    /// look, unless they have a leading zero.
+    #[inline(always)]
+    fn scalars(&self, block: Block<'_>, structure: Structure, scalar: u64, starts: u64) -> bool {
+        // What began in an earlier block has been looked at there, to its end.
+        let continued = if self.scalar >> 63 != 0 { scalar & !scalar.wrapping_add(1) } else { 0 };
+        let other = scalar & !(structure.digit >> block.again) & !continued;
+        let leading_zero = starts & structure.zero >> block.again & scalar >> 1;
+        let mut look = if other | leading_zero != 0 {
+            starts
+        } else if scalar >> 63 != 0 && starts != 0 {
+            // The last one may go on in the next block.
+            1 << (63 - starts.leading_zeros())
+        } else {
+            0
+        };
+        while look != 0 {
+            let end = scan::scalar(block.text, block.at + look.trailing_zeros() as usize);
+            if !end.is_ok_and(|end| matches!(block.text.get(end), Some(b',' | b'}' | b']'))) {
+                return false;
+            }
+            look &= look - 1;
+        }
+        true
+    }
+
+    /// Follows the brackets of a block; tells `members` of the colons and commas that it wants to know of. The bytes
+    /// that belong to an object and not to an array: from its `{` on, and from behind a container in it on.
+    #[inline(always)]
+    fn brackets(
+        &mut self,
+        block: Block<'_>,
+        (open, close): (u64, u64),
+        (colon, comma): (u64, u64),
+        outer: &mut Outer,
+        members: &mut Members<'_, '_>,
+    ) -> Option<u64> {
+        let Block { text, bytes, again, at, .. } = block;
+        let mut object = 0;
+        let mut from = 1u64;
+        let mut brackets = open | close;
+        loop {
+            let bracket = lowest(brackets);
+            // From the bracket before up to this one, or to the end.
+            let region = bracket.wrapping_sub(from);
+            object |= region & u64::from(self.nesting.in_object()).wrapping_neg();
+            if (colon | comma) & region != 0 && self.nesting.in_outermost_object(outer) {
+                members.separators(at, colon & region, comma & region);
+            }
+            let items = comma & region | close & bracket;
+            if items != 0 && self.nesting.is_third(outer) {
+                members.items(at, items);
+            }
+            if bracket == 0 {
+                return Some(object);
+            }
+            let index = bracket.trailing_zeros();
+            // `{` and `}` have this bit, `[` and `]` do not.
+            let curly = bytes.get((index + again) as usize & 63).is_some_and(|byte| byte & 0x20 != 0);
+            if open & bracket != 0 {
+                self.nesting.push(curly, outer);
+                if self.nesting.is_third(outer) {
+                    members.item = at + index as usize;
+                }
+            } else {
+                if self.nesting.in_object() != curly {
+                    return None;
+                }
+                self.nesting.pop(outer);
+                if self.nesting.is_outside() {
+                    let end = at + index as usize;
+                    if end + 1 != text.len() {
+                        return None;
+                    }
+                    members.value_end(end);
+                }
+            }
+            from = bracket;
+            brackets &= brackets - 1;
+        }
+    }
 }
 
 fn lowest(bits: u64) -> u64 {
     bits & bits.wrapping_neg()
 }
 
-/// The bytes behind those of a class; `before` is the class in the block before.
+/// The bytes behind those of a class; `before` is the class in the block before, whose last byte may be one of them.
 #[inline(always)]
 fn behind(class: u64, before: u64) -> u64 {
     class << 1 | before >> 63
 }
 
-/// For each bit, whether the number of ones up to it, itself included, is odd.
+/// For each bit, whether the number of ones up to it, itself included, is odd: each step makes a bit the sum, without
+/// carry, of twice as many.
 #[inline(always)]
 fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -371,9 +423,11 @@ fn prefix_xor(mut bits: u64) -> u64 {
 /// is left for the next block.
 #[inline(always)]
 fn find_escaped(backslash: u64, first: &mut u64) -> u64 {
+    // The bits at odd places.
     const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
-    // Of each run of backslashes every second one escapes. A subtraction borrows through the run, which leaves
-    // the bits at even and at odd places told apart by where the run began.
+    // Of each run of backslashes every second one is escaped. A run is followed bit by bit through a subtraction, which
+    // borrows from its beginning to behind its end; what it leaves at odd and at even places tells those that escape
+    // from those that are escaped. The method is simdjson's.
     let begin = backslash & !*first;
     let behind = begin << 1;
     let alternating = ((behind | ODD).wrapping_sub(begin)) ^ ODD;
@@ -383,274 +437,4 @@ fn find_escaped(backslash: u64, first: &mut u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::format;
-    use alloc::string::String;
-    use alloc::vec::Vec;
-
-    use super::super::{Json, LongItem, fast};
-    use super::*;
-
-    /// Byte by byte, as a reference.
-    #[derive(Clone, Copy)]
-    struct OneByOne;
-
-    impl OneByOne {
-        fn bits(block: &[u8; 64], class: impl Fn(u8) -> bool) -> u64 {
-            block.iter().rev().fold(0, |bits, byte| bits << 1 | u64::from(class(*byte)))
-        }
-    }
-
-    impl Classify for OneByOne {
-        fn strings(self, block: &[u8; 64]) -> Strings {
-            Strings {
-                quote: Self::bits(block, |byte| byte == b'"'),
-                backslash: Self::bits(block, |byte| byte == b'\\'),
-                control: Self::bits(block, |byte| byte < 0x20),
-            }
-        }
-
-        fn structure(self, block: &[u8; 64]) -> Structure {
-            Structure {
-                open: Self::bits(block, |byte| matches!(byte, b'{' | b'[')),
-                close: Self::bits(block, |byte| matches!(byte, b'}' | b']')),
-                colon: Self::bits(block, |byte| byte == b':'),
-                comma: Self::bits(block, |byte| byte == b','),
-                digit: Self::bits(block, |byte| byte.is_ascii_digit()),
-                zero: Self::bits(block, |byte| byte == b'0'),
-            }
-        }
-
-        fn escapes(self, block: &[u8; 64]) -> Escapes {
-            Escapes {
-                allowed: Self::bits(block, |byte| br#""\/bfnrtu"#.contains(&byte)),
-                u: Self::bits(block, |byte| byte == b'u'),
-                hex: Self::bits(block, |byte| byte.is_ascii_hexdigit()),
-            }
-        }
-    }
-
-    type Members = Vec<(Range<usize>, Range<usize>)>;
-
-    /// Whether `text` is an object, by the plain path, and whether it has white space between its tokens.
-    fn plain(text: &str) -> Option<(Members, bool)> {
-        let mut members = Vec::new();
-        scan::validate(text, |name, value| members.push((name, value)))
-            .ok()
-            .filter(|_| text.trim_start().starts_with('{'))?;
-        let (mut inside, mut escaped, mut white) = (false, false, false);
-        for byte in text.bytes() {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => inside = !inside,
-                b' ' | b'\t' | b'\r' | b'\n' if !inside => white = true,
-                _ => {}
-            }
-        }
-        Some((members, white))
-    }
-
-    /// A walk that knows where a long item lies finds what another does.
-    #[track_caller]
-    fn check_long_item(text: &str, members: &Members, long: Range<usize>) {
-        let walk = |json: Json<'_>| {
-            let mut found = Vec::new();
-            let mut outer = json.members();
-            while let Some(name) = outer.next_name() {
-                let inner =
-                    outer.walk_value(|inner| inner.map(|(name, value)| (name, value.get().len())).collect::<Vec<_>>());
-                let value = if inner.is_none() { Some(outer.take_value()) } else { None };
-                found.push((name, inner, value));
-            }
-            format!("{found:?}")
-        };
-        for (_, value) in members {
-            let json = Json::from_proved(&text[value.clone()]);
-            let item = LongItem::new(value.start, long.start, long.end);
-            assert_eq!(walk(json), walk(json.with_long_item(item)), "{text}: {long:?}");
-        }
-    }
-
-    #[track_caller]
-    fn check(text: &str) {
-        let mut expected = plain(text).filter(|(_, white)| !white).map(|(members, _)| members);
-        if [r#"{"jsonrpc":"2.0","method":"#, r#"{"jsonrpc":"2.0","id":"#].iter().any(|head| text.starts_with(head)) {
-            // Passed over.
-            expected.iter_mut().for_each(|members| {
-                members.remove(0);
-            });
-        }
-        let mut members = Vec::new();
-        let found = compact_object(OneByOne, text.as_bytes(), &mut |name, value| members.push((name, value)));
-        assert_eq!(found.map(|_| members), expected, "{text}");
-        for level in fast::levels() {
-            let mut members = Vec::new();
-            let found = fast::compact_object_at(level, text, &mut |name, value| members.push((name, value)));
-            if let Some(long) = &found {
-                check_long_item(text, &members, long.clone());
-            }
-            assert_eq!(found.map(|_| members), expected, "{level:?}: {text}");
-        }
-    }
-
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % n
-        }
-    }
-
-    fn string(random: &mut Random, out: &mut String) {
-        out.push('"');
-        for _ in 0..random.below(12) {
-            out.push_str(match random.below(16) {
-                0 => "\\\"",
-                1 => "\\\\",
-                2 => "\\u00e9",
-                3 => "\\n",
-                4 => "你好",
-                5 => "{[]}:,",
-                6 => " ",
-                7 => {
-                    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-                }
-                _ => "x",
-            });
-        }
-        out.push('"');
-    }
-
-    fn value(random: &mut Random, depth: u64, out: &mut String) {
-        match random.below(if depth > 5 { 6 } else { 9 }) {
-            0 | 1 => string(random, out),
-            2 => out.push_str(["true", "false", "null"][random.below(3) as usize]),
-            3 => out.push_str(["0", "-0.5e+7", "-1", "1E2", "0.25"][random.below(5) as usize]),
-            4 | 5 => {
-                let size = random.below(60);
-                out.push_str(&format!("{}", random.below(1 << size)));
-            }
-            6 => {
-                out.push('[');
-                for index in 0..random.below(4) {
-                    out.push_str(if index > 0 { "," } else { "" });
-                    value(random, depth + 1, out);
-                }
-                out.push(']');
-            }
-            _ => object(random, depth + 1, out),
-        }
-    }
-
-    fn object(random: &mut Random, depth: u64, out: &mut String) {
-        out.push('{');
-        for index in 0..random.below(5) {
-            out.push_str(if index > 0 { "," } else { "" });
-            string(random, out);
-            out.push(':');
-            value(random, depth, out);
-        }
-        out.push('}');
-    }
-
-    #[test]
-    fn it_agrees_with_the_plain_path_on_generated_texts_and_on_broken_ones() {
-        let mut random = Random(0x0dd5_eed5);
-        for round in 0..1500 {
-            let mut text = String::new();
-            match round % 4 {
-                0 => text.push_str(r#"{"jsonrpc":"2.0","method":"x","params":"#),
-                1 => text.push_str(r#"{"jsonrpc":"2.0","id":7,"result":"#),
-                2 => text.push_str(r#"{"params":"#),
-                _ => {}
-            }
-            object(&mut random, 0, &mut text);
-            if round % 4 != 3 {
-                text.push('}');
-            }
-            check(&text);
-            for _ in 0..8 {
-                let mut broken: Vec<char> = text.chars().collect();
-                for _ in 0..=random.below(2) {
-                    let at = random.below(broken.len() as u64) as usize;
-                    let other =
-                        ['{', '}', '[', ']', ':', ',', '"', '\\', 'u', '0', '1', '-', 'e', '.', 't', ' ', '\t', 'é'];
-                    let other = other[random.below(other.len() as u64) as usize];
-                    match random.below(4) {
-                        0 => broken.insert(at, other),
-                        1 if broken.len() > 1 => drop(broken.remove(at)),
-                        2 => broken.truncate(at + 1),
-                        _ => broken[at] = other,
-                    }
-                }
-                check(&broken.into_iter().collect::<String>());
-            }
-        }
-    }
-
-    /// Every short text over the bytes that matter, at the end of a block and across it.
-    #[test]
-    fn it_agrees_with_the_plain_path_on_every_short_text_at_the_edge_of_a_block() {
-        const ALPHABET: &[u8; 11] = br#"{}[]:,"\0-n"#;
-        for len in 0..=4 {
-            for edge in [0, 62] {
-                let head = if edge == 0 { String::from("{") } else { format!(r#"{{"{}":"#, "a".repeat(edge - 4)) };
-                for mut number in 0..ALPHABET.len().pow(len) {
-                    let mut text = head.clone();
-                    for _ in 0..len {
-                        text.push(ALPHABET[number % ALPHABET.len()].into());
-                        number /= ALPHABET.len();
-                    }
-                    check(&text);
-                    text.push('}');
-                    check(&text);
-                }
-            }
-        }
-    }
-
-    /// A scalar, an escape and a string end at every place of the first blocks.
-    #[test]
-    fn it_agrees_with_the_plain_path_at_every_alignment() {
-        for len in 0..200 {
-            let pad = "p".repeat(len);
-            for tail in [
-                r#"{"v":-12.5e3}"#,
-                r#"{"v":12345678901234567890}"#,
-                r#"{"v":01}"#,
-                r#"{"v":true}"#,
-                r#"{"v":tru}"#,
-                r#"{"v":"\u00fF\\\""}"#,
-                r#"{"v":"\u00g0"}"#,
-                r#"{"v":"\x"}"#,
-                "{\"v\":\"\u{1}\"}",
-                r#"{"v":[[],{},""]}"#,
-                r#"{"v":[1,2,3]}"#,
-                r#"{"v":1"w":2}"#,
-                r#"{"v":"a":"b"}"#,
-                r#"{"v"}"#,
-                r#"{"v":1,}"#,
-                "{}",
-                "{}}",
-                "{},",
-                "{} ",
-                r#"{"v":é}"#,
-                r#"{"v":"\"#,
-                r#"{"v":"#,
-                "",
-            ] {
-                check(&format!(r#"{{"{pad}":0,"o":{tail}}}"#));
-                check(&format!(r#"{{"o":[{{"{pad}":"{pad}"}},{tail},"{pad}"]}}"#));
-                check(&format!(r#"{{"jsonrpc":"2.0","id":"{pad}","result":{tail}}}"#));
-            }
-            let deep = format!("{}{}{}", "[".repeat(len), r#"{"a":["#.repeat(len), "]}".repeat(len));
-            check(&format!(r#"{{"d":{deep}{}}}"#, "]".repeat(len)));
-            check(&format!(r#"{{"d":{deep}{}}}"#, "]".repeat(len + 1)));
-            check(&format!(r#"{{"d":{deep}}}"#));
-        }
-    }
-}
+mod tests;

@@ -84,8 +84,8 @@ const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_
 fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     // The first digit is in the lowest byte. A digit becomes its value; anything else has a bit of 0xf0, or is above 9.
-    let values = u64::from_le_bytes(bytes) ^ ONES * b'0' as u64;
-    let other = (values | (values & ONES * 0x7f) + ONES * (0x80 - 10)) & ONES * 0x80;
+    let values = u64::from_le_bytes(bytes) ^ (ONES * b'0' as u64);
+    let other = (values | ((values & (ONES * 0x7f)) + ONES * (0x80 - 10))) & (ONES * 0x80);
     let len = other.trailing_zeros() / 8;
     // The digits move to the top; the zeros that come in below are leading ones.
     let digits = values.checked_shl(64 - 8 * len).unwrap_or(0);

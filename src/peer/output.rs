@@ -166,6 +166,7 @@ impl Queue {
     }
 
     /// Declares that the front frame is about to leave: it is not withdrawn any more.
+    #[cfg(feature = "stdio")]
     fn commit(&mut self) -> &[u8] {
         if let Some(front) = self.segments.front_mut() {
             front.committed = true;

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 use super::launch::{Launch, SpawnError, Stderr};
 use super::pump::Pump;
 use super::tail::Tail;
-use super::{SpawnFault, group, pidfd};
+use super::{SpawnFault, group, journal, pidfd};
 
 const STDERR: Token = Token(Pump::FREE_TOKEN.0);
 const EXIT: Token = Token(Pump::FREE_TOKEN.0 + 1);
@@ -230,7 +230,10 @@ impl Child {
         if self.exit.is_none() {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             match rustix::process::waitid(WaitId::Pid(self.pid), options) {
-                Ok(status) => self.exit = status.map(|status| Exit::new(&status)),
+                Ok(status) => {
+                    self.exit = status.map(|status| Exit::new(&status));
+                    self.exit.into_iter().for_each(journal::exited);
+                }
                 Err(Errno::CHILD) => {
                     self.exit = Some(Exit::Unknown);
                     self.reaped = true;

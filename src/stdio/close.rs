@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use super::child::{Child, Exit};
 use super::connection::{Connection, QUIET, TOKENS};
 use super::error::Cause;
+use super::journal;
 use super::tail::Tail;
 use crate::client::{Call, Graces, Limits, Rung, RungReport, Step, Teardown};
 use crate::peer::AbortToken;
@@ -160,6 +161,7 @@ impl Connection {
     /// Keeps the report for those who ask again.
     pub(super) fn closed_with(&mut self, mut report: CloseReport) -> CloseReport {
         report.took = self.now().saturating_sub(report.took);
+        report.rungs.iter().for_each(journal::rung);
         self.report.get_or_insert(report).clone()
     }
 

@@ -9,6 +9,7 @@ use std::vec::Vec;
 use super::child::Child;
 use super::close::{CloseReport, Closing};
 use super::error::{Cause, Closed, Error, ErrorKind};
+use super::journal;
 use super::pump::{Moved, Next, Pump};
 use super::tail::Tail;
 use crate::client::{Client, Event, SessionTree};
@@ -193,6 +194,7 @@ impl Connection {
     /// Takes out everything that came.
     pub(super) fn drain(&mut self, observe: Observer<'_>) {
         while let Some(event) = self.client.next_event() {
+            journal::event(&event);
             match event {
                 Event::Notification { notification, tree } => observe(&notification, tree),
                 Event::Ended(call) => self.ended_calls.push(call),
@@ -243,6 +245,7 @@ impl Connection {
         self.pump.close_input(self.client.peer_mut());
         self.pump.close_output(self.client.peer_mut());
         if self.closed.is_none() {
+            journal::failed(&cause);
             let exit = self.child.as_mut().and_then(Child::look);
             let stderr = self.child.as_ref().map(|child| child.tail().clone()).unwrap_or_default();
             self.closed = Some(Arc::new(Closed { cause, exit, stderr }));

@@ -139,7 +139,7 @@ impl Session<'_> {
     /// was busy, its earlier work comes first and is not part of the run.
     ///
     /// # Errors
-    /// Those of any call, [`ErrorKind::TimedOut`] and [`ErrorKind::Aborted`] also for the time after the answer to
+    /// Those of any call, [`ErrorKind::TimedOut`](super::ErrorKind::TimedOut) and [`ErrorKind::Aborted`](super::ErrorKind::Aborted) also for the time after the answer to
     /// the prompt; the error names the session. The turn goes on in the runtime then: there is no cancel on the wire.
     /// A turn that fails is no error: [`RunResult::finish_reason`] tells.
     pub fn run(&mut self, input: impl Into<Input>, options: RunOptions<'_>) -> Result<RunResult, Error> {

@@ -18,6 +18,11 @@ mod harness;
 mod harness_client;
 mod host;
 mod hosted;
+#[cfg(feature = "log")]
+mod journal;
+#[cfg(not(feature = "log"))]
+#[path = "journal_silent.rs"]
+mod journal;
 mod lanes;
 mod launch;
 mod methods;

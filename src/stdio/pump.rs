@@ -24,6 +24,9 @@ const WRITER: Token = Token(2);
 /// Segments that go into one write.
 const PIECES: usize = 32;
 
+/// Bytes that are staged at once: what a pipe holds.
+const STAGE: usize = 64 << 10;
+
 /// What a pipe takes without blocking once it polls as writable (`PIPE_BUF`).
 const BLOCKING_WRITE: usize = 4096;
 
@@ -79,6 +82,9 @@ pub struct Pump {
     /// Turns since the system was last asked for events; at most [`TURNS_WITHOUT_POLL`].
     unasked: u32,
     total: Moved,
+    /// Output that has left its peer: at most [`STAGE`] bytes, of which `written` have been written.
+    staged: Vec<u8>,
+    written: usize,
 }
 
 /// What to do after a turn that did not ask the system for events.
@@ -215,6 +221,8 @@ impl Pump {
             reading: true,
             unasked: 0,
             total: Moved::default(),
+            staged: Vec::new(),
+            written: 0,
         })
     }
 
@@ -428,6 +436,74 @@ impl Pump {
         self.total.written += moved.written;
         self.total.read += moved.read;
         moved
+    }
+
+    /// Takes output from the peer, as much as one write may move, to be written with [`write_staged`](Self::write_staged)
+    /// when the peer may be anybody's again.
+    pub(super) fn stage<T>(&mut self, peer: &mut Peer<T>) {
+        if !self.output_open() {
+            peer.end_output();
+        }
+        if self.staged.len() == self.written {
+            self.staged.clear();
+            self.written = 0;
+        }
+        while self.staged.len() < STAGE {
+            let output = peer.outgoing();
+            let bytes = output.bytes();
+            let taken = bytes.len().min(STAGE - self.staged.len());
+            if taken == 0 {
+                return;
+            }
+            self.staged.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+            output.consume(taken);
+        }
+    }
+
+    /// How much of what was staged has not been written.
+    pub(super) fn staged(&self) -> usize {
+        self.staged.len() - self.written
+    }
+
+    /// Whether a write of what was staged may get somewhere.
+    pub(super) fn can_write_staged(&mut self) -> bool {
+        match &mut self.writer {
+            Side::Open(port) => self.staged.len() > self.written && port.check(PollFlags::OUT),
+            Side::Lent { .. } | Side::Ended(_) => false,
+        }
+    }
+
+    /// One write of what was staged, as far as it goes without waiting. An error ends the output, and the next
+    /// [`stage`](Self::stage) tells the peer.
+    pub(super) fn write_staged(&mut self) {
+        let Side::Open(port) = &mut self.writer else { return };
+        let bytes = self.staged.get(self.written..).unwrap_or_default();
+        let bytes = match port.mode {
+            Mode::Blocking => bytes.get(..BLOCKING_WRITE).unwrap_or(bytes),
+            Mode::NonBlocking | Mode::Unpollable => bytes,
+        };
+        let result = match port.file.write(bytes) {
+            Ok(0) => Err(ErrorKind::WriteZero.into()),
+            result => port.outcome(result),
+        };
+        match result {
+            Ok(written) => {
+                self.written += written;
+                self.total.written += written as u64;
+            }
+            Err(error) => {
+                self.writer.end(&self.registry, Some(error));
+                self.staged.clear();
+                self.written = 0;
+            }
+        }
+    }
+
+    /// One read, as far as it goes without waiting; returns how much came.
+    pub(super) fn read_once<T>(&mut self, peer: &mut Peer<T>) -> u64 {
+        let read = if self.reading { self.read(peer) } else { 0 };
+        self.total.read += read;
+        read
     }
 
     fn write<T>(&mut self, peer: &mut Peer<T>) -> u64 {

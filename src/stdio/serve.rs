@@ -209,16 +209,23 @@ impl<H: AgentHost> Serving<H> {
         let shared = self.shared.clone();
         loop {
             let mut hub = shared.lock();
-            let moved = self.pump.transfer(hub.server.peer_mut());
+            let read = self.pump.read_once(hub.server.peer_mut());
             self.note_ends(&mut hub.server);
             let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
+            // What the requests have led to goes out at once.
+            self.pump.stage(hub.server.peer_mut());
             shared.tell_room(&mut hub);
             if self.is_over(&mut hub.server) {
                 return Ok(self.end.take().unwrap_or(Served::Shutdown));
             }
-            let idle = moved.is_nothing() && tasks.is_empty();
+            let writing = self.pump.can_write_staged();
+            let idle = read == 0 && tasks.is_empty() && !writing;
             hub.asleep = idle;
             drop(hub);
+            // Agents go on telling while the system takes the bytes: the longer that takes, the more go out at once.
+            if writing {
+                self.pump.write_staged();
+            }
             tasks.into_iter().for_each(|task| self.agents.dispatch(task));
             self.unasked += 1;
             if idle {
@@ -274,10 +281,11 @@ impl<H: AgentHost> Serving<H> {
     /// Whether nothing is left to do, or no time to do it in.
     fn is_over(&mut self, server: &mut Server) -> bool {
         let late = self.until.is_some_and(|until| Instant::now() >= until);
+        let flushed = server.backlog() == 0 && self.pump.staged() == 0;
         match server.phase() {
-            Phase::Released => late || server.backlog() == 0,
+            Phase::Released => late || flushed,
             // A client that has seen `shutdown` fail may go on until it ends the input.
-            Phase::Failed => late || self.end.is_some() && server.backlog() == 0,
+            Phase::Failed => late || self.end.is_some() && flushed,
             Phase::Draining if late => {
                 server.close();
                 self.releasing = true;

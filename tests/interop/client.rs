@@ -84,7 +84,7 @@ fn a_plain_turn() {
         assert_eq!((types[0].as_str(), types.last().unwrap().as_str()), ("agent/inbox/spliced", "turn/end"));
         let last = result.notifications.last().unwrap().view().unwrap();
         assert_eq!(last.status(), Some(Status::Idle));
-        assert_eq!(harness.client().counters().dropped_no_frame, 0);
+        assert_eq!(harness.client().counters().dropped_no_frame(), 0);
         let report = harness.close();
         assert_eq!(report.exit, Some(Exit::Code(0)), "{report:?}");
     });

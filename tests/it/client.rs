@@ -283,7 +283,7 @@ fn a_grandchild_that_holds_the_pipe_holds_up_nobody() {
 fn what_is_no_frame_is_counted_and_stderr_is_drained() {
     let mut client = start(&["banner", "stderr-lines=5000"]);
     within(5 * SECOND, || client.initialize(&route())).unwrap();
-    assert_eq!(client.counters().dropped_no_frame, 6);
+    assert_eq!(client.counters().dropped_no_frame(), 6);
     let report = client.close();
     assert!(report.stderr.is_cut());
     assert!(report.stderr.text().lines().count() <= 401);

@@ -14,6 +14,8 @@ mod embedded;
 mod faulty;
 mod frame;
 #[cfg(feature = "stdio")]
+mod heavy;
+#[cfg(feature = "stdio")]
 mod host;
 mod json;
 mod peer;

@@ -137,3 +137,11 @@ fn extreme_options() {
         });
     }
 }
+
+/// A client that has died has taken both pipes with it: that is exit code 1, not a panic.
+#[test]
+fn nobody_hears_stdout_or_stderr() {
+    let script = format!("echo '{INITIALIZE}' | '{}' serve >/dev/full 2>/dev/full", env!("CARGO_BIN_EXE_dsh-wire"));
+    let status = std::process::Command::new("sh").args(["-c", &script]).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}

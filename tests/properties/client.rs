@@ -475,7 +475,7 @@ impl World {
             filter = if *tree { filter.session_tree(session.clone()) } else { filter.session(session.clone()) };
         }
         if even {
-            filter = filter.matching(|notification| number(notification.params) % 2 == 0);
+            filter = filter.matching(|notification| number(notification.params).is_multiple_of(2));
         }
         let id = self.client.subscribe("a name", filter, policy);
         assert!(!self.client.is_deaf(id));
@@ -557,7 +557,7 @@ impl World {
             counters.unmatched,
             counters.requests,
             counters.refused,
-            counters.dropped_no_frame,
+            counters.dropped_no_frame(),
             counters.dropped_too_long,
             counters.dropped_unterminated,
             counters.calls_failed,

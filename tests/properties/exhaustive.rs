@@ -1,6 +1,10 @@
-//! Every text up to a length, over alphabets of what the JSON grammar turns on: the scanner and the oracle agree.
+//! Every text up to a length, over alphabets of what the JSON grammar turns on: the scanner and the oracle agree,
+//! on what an object is as a frame too.
+
+use dsh_wire::frame::Frame;
 
 use super::json::text_agrees;
+use super::{frame, oracle};
 
 /// Structure, digits, quote, backslash, `u`, sign, exponent, white space, a control character, a character of two bytes.
 const ALL: &[&str] =
@@ -27,10 +31,16 @@ pub(crate) fn check(length: usize) -> u64 {
     plan(WORD, length - 1, "{\"a\":", "}");
     plan(ALL, length - 1, r#"{"jsonrpc":"2.0","id":1,"method":"m","params":"#, "}");
     plan(ALL, length - 1, r#"{"jsonrpc":"2.0",""#, r#"":{"a":[1,2,{}]}}"#);
+    // At every place of a block of 64 bytes, in the compact form that has a path of its own.
     for pad in 0..=66 {
-        plan(ALL, length - 3, &("[\"".to_owned() + &"x".repeat(pad)), &("x".repeat(70) + "\"]"));
+        let head = |fill: &str, rest: &str| "{\"".to_owned() + &fill.repeat(pad) + rest;
+        plan(ALL, length - 3, &head("x", "\":[\""), &("x".repeat(70) + "\"]}"));
         plan(ALL, length - 3, &("[".to_owned() + &" ".repeat(pad)), &(" ".repeat(70) + "]"));
-        plan(STRING, length - 3, &("{\"k".to_owned() + &"\u{4f60}".repeat(pad)), "\\\\\":0}");
+        plan(STRING, length - 2, &head("\u{4f60}", ""), "\\\\\":0}");
+        plan(STRUCTURE, length - 2, &head("x", "\":[1"), "}");
+        plan(STRUCTURE, length - 2, &head("x", "\":{\"\":1"), "}");
+        plan(NUMBER, length - 2, &head("x", "\":"), "}");
+        plan(WORD, length - 3, &head("x", "\":[nul"), "]}");
     }
     // Two halves, so that two processors share the work.
     std::thread::scope(|scope| {
@@ -58,6 +68,9 @@ fn every(symbols: &[&str], length: usize, before: &str, behind: &str, half: usiz
             units.clear();
             units.extend(text.encode_utf16());
             text_agrees(&text, &units);
+            if text.starts_with('{') {
+                frame::agrees(&text, Frame::parse(&text), &oracle::judge(text.as_bytes()));
+            }
             count += 1;
         }
         let mut carry = true;

@@ -21,6 +21,11 @@ pub(crate) mod peer;
 pub(crate) mod server;
 pub(crate) mod teardown;
 
+use std::path::Path;
+
+use choices::Random;
+use odd::Odd;
+
 pub(crate) type Property = fn(&[u8]);
 
 /// Each property under the name of its fuzz target and corpus.
@@ -33,3 +38,40 @@ pub(crate) const ALL: [(&str, Property); 7] = [
     ("server", server::check),
     ("client", client::check),
 ];
+
+/// The property of this name on the corpus of its fuzz target and on so many random inputs, odd lines among them.
+pub(crate) fn holds(name: &str, cases: usize) {
+    let (_, check) = ALL.into_iter().find(|(of, _)| *of == name).expect("the name of a property");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
+    let mut seeds = 0;
+    // Packaged sources come without it.
+    for entry in corpus.read_dir().into_iter().flatten() {
+        check(&std::fs::read(entry.unwrap().path()).unwrap());
+        seeds += 1;
+    }
+    assert!(seeds > 0 || !corpus.exists(), "the corpus of {name} is empty");
+    let mut odd = Odd::new(0x0dd, Vec::new());
+    let mut random = Random::new(0x5eed);
+    // A sequence of operations takes as long as many lines.
+    let operations = ["peer", "pair", "server", "client"].contains(&name);
+    for case in 0..cases / if operations { 10 } else { 1 } {
+        let mut input = if case % 2 == 0 { odd.line() } else { Vec::new() };
+        if input.is_empty() || operations {
+            let len = random.below(300);
+            input = random.bytes(len);
+        } else if name == "lines" {
+            let mut head = random.bytes(6);
+            head.extend(input);
+            head.extend(b"\n".repeat(random.below(3)));
+            head.extend(odd.line());
+            input = head;
+        }
+        // On a failure the input is what one wants to see.
+        let shown = input.clone();
+        if let Err(panic) = std::panic::catch_unwind(|| check(&input)) {
+            eprintln!("case {case} of {name}: {:?}", String::from_utf8_lossy(&shown));
+            eprintln!("its bytes: {shown:?}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

@@ -54,8 +54,13 @@ fn main() {
     let [sdk, runtime, rows, number] = &args[..] else { panic!("see the head of faults.rs") };
     let rows: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(rows).expect("the rows")).expect("JSON");
     let row = &rows[number.parse::<usize>().expect("a number")];
-    let flags: Vec<String> =
-        row["flags"].as_array().into_iter().flatten().filter_map(Value::as_str).map(|flag| format!("--{flag}")).collect();
+    let flags: Vec<String> = row["flags"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(|flag| format!("--{flag}"))
+        .collect();
     let timeout = row["timeout_ms"].as_u64().map(Duration::from_millis);
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let verdict = tokio.block_on(async {

@@ -1,5 +1,4 @@
-//! Measures the clients of dsh-wire against the pipe itself and, with the feature `peers`, against the published Rust
-//! SDKs. Other clients are measured by `tests/interop/speed`, against the same fake runtime.
+//! Measures the clients of dsh-wire against the pipe itself.
 //!
 //! - `dsh-wire-client-bench`: receiving, as ratios; repetitions take turns, and medians are shown.
 //! - `… trip`: round trips; pin it: `taskset -c 0 dsh-wire-client-bench trip`.
@@ -11,8 +10,6 @@ mod child;
 #[allow(dead_code, reason = "shared with the other bench")]
 mod corpus;
 mod measure;
-#[cfg(feature = "peers")]
-mod peers;
 mod raw;
 
 use std::time::{Duration, Instant};
@@ -23,7 +20,7 @@ use dsh_wire::stdio::{
     CallOptions, ClientOptions, DeepSeekHarness, HarnessClient, Launch, PendingCall, RunOptions, SharedClient,
     SharedSubscription,
 };
-use measure::{Subject, median, take_turns};
+use measure::{Subject, take_turns};
 use raw::Raw;
 
 /// The size of a read.
@@ -42,8 +39,6 @@ fn main() {
         ["trip", which, count] => trip_loop(which, count.parse().expect("a number")),
         ["memory"] => memory(),
         ["paused"] => paused(),
-        #[cfg(feature = "peers")]
-        ["peers"] => peers::table(),
         ["receive", which, corpus, turns] => receive_loop(which, corpus, turns.parse().expect("a number")),
         [] => receive(&["small", "mix", "large"]),
         [corpus] => receive(&[corpus]),
@@ -213,19 +208,4 @@ fn paused() {
     }
     assert_eq!(seen, total, "nothing is lost unannounced");
     println!("paused while 25 MB came, queue of {:.1} MB: peak {:.2} MB", LIMIT as f64 / 1e6, peak() / 1e6);
-}
-
-/// The median seconds of several runs.
-#[allow(dead_code, reason = "only with the peers")]
-pub fn median_of(turns: usize, mut run: impl FnMut()) -> f64 {
-    median(
-        (0..=turns)
-            .map(|_| {
-                let start = Instant::now();
-                run();
-                start.elapsed().as_secs_f64()
-            })
-            .skip(1)
-            .collect(),
-    )
 }

@@ -1,8 +1,5 @@
 //! The serving end: notifications out of `serve` through a pipe, and requests through it and back, against what the
 //! pipe alone can do. Pin it: `taskset -c 0,1 dsh-wire-bench serve`.
-//!
-//! `dsh-wire-bench serve TRANSPORT.mjs` measures the reference's transport under node beside it, where the file exports
-//! a class `StdioJsonRpcServer` or `JsonRpcTransport` as the npm package does; see `node.mjs`.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +11,7 @@ use dsh_wire::stdio::{Agent, AgentHost, PromptResponder, ServeOptions, Sink, ser
 use dsh_wire::wire::InitializeParams;
 use serde::Serialize;
 
-use crate::measure::{Subject, take_turns};
+use crate::measure::{Subject, Times, take_turns_of_threads};
 
 /// Notifications in one turn.
 const EVENTS: usize = 20_000;
@@ -187,17 +184,27 @@ pub fn table() {
             }),
         ),
     ];
-    let times = take_turns(15, &mut subjects);
+    let (wall, process) = take_turns_of_threads(15, &mut subjects);
     println!("{EVENTS} notifications of {line} bytes, {TRIPS} round trips; medians");
-    for name in ["notifications", "prepared bytes"] {
-        println!("{name:18} {:8.3} µs each", times.seconds(name) * 1e6 / EVENTS as f64);
+    report("wall clock", &wall);
+    report("processor time of all threads", &process);
+}
+
+fn report(clock: &str, times: &Times) {
+    println!("{clock}:");
+    for (names, count) in [
+        (&["notifications", "prepared bytes"][..], EVENTS),
+        (&["session/wait", "through an agent", "ping-pong"], TRIPS),
+    ] {
+        for name in names {
+            println!("  {name:18} {:8.3} µs each", times.seconds(name) * 1e6 / count as f64);
+        }
     }
-    for name in ["session/wait", "through an agent", "ping-pong"] {
-        println!("{name:18} {:8.3} µs each", times.seconds(name) * 1e6 / TRIPS as f64);
+    for (of, by) in
+        [("notifications", "prepared bytes"), ("session/wait", "ping-pong"), ("through an agent", "ping-pong")]
+    {
+        println!("  {of} ÷ {by}: {:.2}", times.ratio(of, by));
     }
-    println!("notifications ÷ prepared bytes    {:.2}", times.ratio("notifications", "prepared bytes"));
-    println!("session/wait ÷ ping-pong          {:.2}", times.ratio("session/wait", "ping-pong"));
-    println!("through an agent ÷ ping-pong      {:.2}", times.ratio("through an agent", "ping-pong"));
 }
 
 /// A thread that sends back whatever it reads.

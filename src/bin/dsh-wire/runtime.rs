@@ -234,7 +234,7 @@ impl Runtime {
         }
         let came = self.harness.client().counters();
         self.tell(format_args!("{} notifications and {} responses came", came.notifications, came.responses));
-        let dropped = came.dropped_no_frame + came.dropped_too_long + came.dropped_unterminated;
+        let dropped = came.dropped();
         if dropped > 0 {
             self.note(format_args!("{dropped} lines of the runtime's output were no frames and were dropped"));
         }

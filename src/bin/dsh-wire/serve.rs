@@ -1,5 +1,6 @@
 //! `dsh-wire serve`: the embedded runtime on stdin and stdout.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -96,12 +97,12 @@ Exit codes:
   2    wrong usage, or a script that cannot be used
   130  after SIGINT";
 
-/// Serves until the client has had enough. Nothing but frames goes to stdout.
+/// Serves until the client asks for the end, or is gone. Nothing but frames goes to stdout.
 pub(crate) fn serve(args: &Args) -> ExitCode {
     let script = match args.script.as_deref().map(Script::read).transpose() {
         Ok(script) => script.unwrap_or_default(),
         Err(error) => {
-            eprintln!("error: {error}");
+            tell(&error);
             return ExitCode::from(2);
         }
     };
@@ -116,13 +117,18 @@ pub(crate) fn serve(args: &Args) -> ExitCode {
     match serve_stdio(turns, options) {
         Ok(served) => {
             if let Served::OutputClosed(error) | Served::InputFailed(error) = &served {
-                eprintln!("error: {error}");
+                tell(error);
             }
             ExitCode::from(served.exit_code())
         }
         Err(error) => {
-            eprintln!("error: cannot serve on stdin and stdout: {error}");
+            tell(&format_args!("cannot serve on stdin and stdout: {error}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says what went wrong, where anybody can hear it: a client that has died has taken stderr with it.
+fn tell(error: &dyn std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "error: {error}");
 }

@@ -1,6 +1,7 @@
 //! What an agent answers: [`Answer`], piece by piece, and what goes wrong.
 
 use std::borrow::ToOwned;
+use std::boxed::Box;
 use std::fmt;
 use std::string::String;
 use std::vec::Vec;
@@ -410,7 +411,7 @@ pub enum TurnError {
         /// What went wrong.
         failure: Failure,
         /// What had come before it did.
-        partial: Answer,
+        partial: Box<Answer>,
     },
     /// The session is being released.
     Released,
@@ -418,7 +419,7 @@ pub enum TurnError {
 
 impl From<Failure> for TurnError {
     fn from(failure: Failure) -> Self {
-        Self::Failed { failure, partial: Answer::new() }
+        Self::Failed { failure, partial: Box::new(Answer::new()) }
     }
 }
 

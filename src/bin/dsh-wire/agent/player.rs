@@ -2,6 +2,7 @@
 //! runtime would.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -222,7 +223,7 @@ impl Player {
         let delivered = event::delivered(step.session(), self.through);
         step.tell(&NewEvent::new("session-log-deepseek/delivery-accepted", &delivered));
         if let Some(fault) = reply.fault {
-            return Err(TurnError::Failed { failure: failure_of(fault), partial: answer });
+            return Err(TurnError::Failed { failure: failure_of(fault), partial: Box::new(answer) });
         }
         let answer = answer.usage(reply.usage).replay_state(event::replay_state(step.route(), &reply));
         Ok(if reply.max_tokens { answer.cut_at_max_tokens() } else { answer })
@@ -267,7 +268,7 @@ fn play(step: &Step<'_>, act: Act, reply: &mut Reply) -> Result<(), TurnError> {
             // Nothing comes after it.
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         }
-        Act::Stderr(text) => eprintln!("{text}"),
+        Act::Stderr(text) => drop(writeln!(std::io::stderr(), "{text}")),
         Act::Panic => panic!("as the prompt says"),
         Act::Ask { method, params, within } => {
             reply.text = match step.request(&method, &params, within) {

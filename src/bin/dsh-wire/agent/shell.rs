@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 
+/// The most of a command's output that is kept, in bytes.
+const MOST_OUTPUT: u64 = 1 << 20;
+
 /// How often a command that runs is asked whether it may go on.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -24,9 +27,16 @@ pub(super) fn run(line: &str, cwd: &Path, mut go_on: impl FnMut(Duration) -> boo
     let (done, finished) = channel();
     std::thread::Builder::new().name("dsh-wire shell".into()).spawn(move || {
         let mut output = Vec::new();
-        let read = reader.read_to_end(&mut output);
+        let kept = (&mut reader).take(MOST_OUTPUT).read_to_end(&mut output);
+        // What is too much is read all the same, so that the command can go on.
+        let read = kept.and_then(|_| io::copy(&mut reader, &mut io::sink()));
         // Nobody listens any more once the command was killed.
-        let _ = done.send(read.map(|_| output));
+        let _ = done.send(read.map(|left_out| {
+            if left_out > 0 {
+                output.extend_from_slice(format!("\n[{left_out} more bytes]\n").as_bytes());
+            }
+            output
+        }));
     })?;
     let output = loop {
         match finished.recv_timeout(Duration::ZERO) {
@@ -70,6 +80,10 @@ mod tests {
         let run = |line: &str| run(line, Path::new("/"), pause).unwrap();
         assert_eq!(run("echo hi; pwd; echo err >&2"), "hi\n/\nerr\n[Command finished with exit code 0]");
         assert_eq!(run("exit 3"), "[Command finished with exit code 3]");
+        let long = run("yes | head -c 3000000");
+        assert!(
+            long.len() < 1_100_000 && long.ends_with("\n[1951424 more bytes]\n[Command finished with exit code 0]")
+        );
     }
 
     #[test]

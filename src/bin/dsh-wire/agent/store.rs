@@ -129,7 +129,7 @@ impl Log {
         if let Some(file) = &mut self.file
             && let Err(error) = file.write_all(format!("{line}\n").as_bytes())
         {
-            eprintln!("dsh-wire: cannot store session \"{}\": {error}", self.session);
+            let _ = writeln!(io::stderr(), "dsh-wire: cannot store session \"{}\": {error}", self.session);
             self.file = None;
         }
     }

@@ -1,0 +1,269 @@
+//! Against the plain path, at every level of vector instructions that the machine has.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::json::{Json, LongItem, fast};
+
+/// Byte by byte, as a reference.
+#[derive(Clone, Copy)]
+struct OneByOne;
+
+impl OneByOne {
+    fn bits(block: &[u8; 64], class: impl Fn(u8) -> bool) -> u64 {
+        block.iter().rev().fold(0, |bits, byte| bits << 1 | u64::from(class(*byte)))
+    }
+}
+
+impl Classify for OneByOne {
+    fn strings(self, block: &[u8; 64]) -> Strings {
+        Strings {
+            quote: Self::bits(block, |byte| byte == b'"'),
+            backslash: Self::bits(block, |byte| byte == b'\\'),
+            control: Self::bits(block, |byte| byte < 0x20),
+        }
+    }
+
+    fn structure(self, block: &[u8; 64]) -> Structure {
+        Structure {
+            open: Self::bits(block, |byte| matches!(byte, b'{' | b'[')),
+            close: Self::bits(block, |byte| matches!(byte, b'}' | b']')),
+            colon: Self::bits(block, |byte| byte == b':'),
+            comma: Self::bits(block, |byte| byte == b','),
+            digit: Self::bits(block, |byte| byte.is_ascii_digit()),
+            zero: Self::bits(block, |byte| byte == b'0'),
+        }
+    }
+
+    fn escapes(self, block: &[u8; 64]) -> Escapes {
+        Escapes {
+            allowed: Self::bits(block, |byte| br#""\/bfnrtu"#.contains(&byte)),
+            u: Self::bits(block, |byte| byte == b'u'),
+            hex: Self::bits(block, |byte| byte.is_ascii_hexdigit()),
+        }
+    }
+}
+
+type Members = Vec<(Range<usize>, Range<usize>)>;
+
+/// Whether `text` is an object, by the plain path, and whether it has white space between its tokens.
+fn plain(text: &str) -> Option<(Members, bool)> {
+    let mut members = Vec::new();
+    scan::validate(text, |name, value| members.push((name, value)))
+        .ok()
+        .filter(|_| text.trim_start().starts_with('{'))?;
+    let (mut inside, mut escaped, mut white) = (false, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => inside = !inside,
+            b' ' | b'\t' | b'\r' | b'\n' if !inside => white = true,
+            _ => {}
+        }
+    }
+    Some((members, white))
+}
+
+/// A walk that knows where a long item lies finds what another does.
+#[track_caller]
+fn check_long_item(text: &str, members: &Members, long: Range<usize>) {
+    let walk = |json: Json<'_>| {
+        let mut found = Vec::new();
+        let mut outer = json.members();
+        while let Some(name) = outer.next_name() {
+            let inner =
+                outer.walk_value(|inner| inner.map(|(name, value)| (name, value.get().len())).collect::<Vec<_>>());
+            let value = if inner.is_none() { Some(outer.take_value()) } else { None };
+            found.push((name, inner, value));
+        }
+        format!("{found:?}")
+    };
+    for (_, value) in members {
+        let json = Json::from_proved(&text[value.clone()]);
+        let item = LongItem::new(value.start, long.start, long.end);
+        assert_eq!(walk(json), walk(json.with_long_item(item)), "{text}: {long:?}");
+    }
+}
+
+#[track_caller]
+fn check(text: &str) {
+    let mut expected = plain(text).filter(|(_, white)| !white).map(|(members, _)| members);
+    if [r#"{"jsonrpc":"2.0","method":"#, r#"{"jsonrpc":"2.0","id":"#].iter().any(|head| text.starts_with(head)) {
+        // Passed over.
+        expected.iter_mut().for_each(|members| {
+            members.remove(0);
+        });
+    }
+    let mut members = Vec::new();
+    let found = compact_object(OneByOne, text.as_bytes(), &mut |name, value| members.push((name, value)));
+    assert_eq!(found.map(|_| members), expected, "{text}");
+    for level in fast::levels() {
+        let mut members = Vec::new();
+        let found = fast::compact_object_at(level, text, &mut |name, value| members.push((name, value)));
+        if let Some(long) = &found {
+            check_long_item(text, &members, long.clone());
+        }
+        assert_eq!(found.map(|_| members), expected, "{level:?}: {text}");
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+fn string(random: &mut Random, out: &mut String) {
+    out.push('"');
+    for _ in 0..random.below(12) {
+        out.push_str(match random.below(16) {
+            0 => "\\\"",
+            1 => "\\\\",
+            2 => "\\u00e9",
+            3 => "\\n",
+            4 => "你好",
+            5 => "{[]}:,",
+            6 => " ",
+            7 => "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            _ => "x",
+        });
+    }
+    out.push('"');
+}
+
+fn value(random: &mut Random, depth: u64, out: &mut String) {
+    match random.below(if depth > 5 { 6 } else { 9 }) {
+        0 | 1 => string(random, out),
+        2 => out.push_str(["true", "false", "null"][random.below(3) as usize]),
+        3 => out.push_str(["0", "-0.5e+7", "-1", "1E2", "0.25"][random.below(5) as usize]),
+        4 | 5 => {
+            let size = random.below(60);
+            out.push_str(&format!("{}", random.below(1 << size)));
+        }
+        6 => {
+            out.push('[');
+            for index in 0..random.below(4) {
+                out.push_str(if index > 0 { "," } else { "" });
+                value(random, depth + 1, out);
+            }
+            out.push(']');
+        }
+        _ => object(random, depth + 1, out),
+    }
+}
+
+fn object(random: &mut Random, depth: u64, out: &mut String) {
+    out.push('{');
+    for index in 0..random.below(5) {
+        out.push_str(if index > 0 { "," } else { "" });
+        string(random, out);
+        out.push(':');
+        value(random, depth, out);
+    }
+    out.push('}');
+}
+
+#[test]
+fn it_agrees_with_the_plain_path_on_generated_texts_and_on_broken_ones() {
+    let mut random = Random(0x0dd5_eed5);
+    for round in 0..1500 {
+        let mut text = String::new();
+        match round % 4 {
+            0 => text.push_str(r#"{"jsonrpc":"2.0","method":"x","params":"#),
+            1 => text.push_str(r#"{"jsonrpc":"2.0","id":7,"result":"#),
+            2 => text.push_str(r#"{"params":"#),
+            _ => {}
+        }
+        object(&mut random, 0, &mut text);
+        if round % 4 != 3 {
+            text.push('}');
+        }
+        check(&text);
+        for _ in 0..8 {
+            let mut broken: Vec<char> = text.chars().collect();
+            for _ in 0..=random.below(2) {
+                let at = random.below(broken.len() as u64) as usize;
+                let other =
+                    ['{', '}', '[', ']', ':', ',', '"', '\\', 'u', '0', '1', '-', 'e', '.', 't', ' ', '\t', 'é'];
+                let other = other[random.below(other.len() as u64) as usize];
+                match random.below(4) {
+                    0 => broken.insert(at, other),
+                    1 if broken.len() > 1 => drop(broken.remove(at)),
+                    2 => broken.truncate(at + 1),
+                    _ => broken[at] = other,
+                }
+            }
+            check(&broken.into_iter().collect::<String>());
+        }
+    }
+}
+
+/// Every short text over the bytes that matter, at the end of a block and across it.
+#[test]
+fn it_agrees_with_the_plain_path_on_every_short_text_at_the_edge_of_a_block() {
+    const ALPHABET: &[u8; 11] = br#"{}[]:,"\0-n"#;
+    for len in 0..=4 {
+        for edge in [0, 62] {
+            let head = if edge == 0 { String::from("{") } else { format!(r#"{{"{}":"#, "a".repeat(edge - 4)) };
+            for mut number in 0..ALPHABET.len().pow(len) {
+                let mut text = head.clone();
+                for _ in 0..len {
+                    text.push(ALPHABET[number % ALPHABET.len()].into());
+                    number /= ALPHABET.len();
+                }
+                check(&text);
+                text.push('}');
+                check(&text);
+            }
+        }
+    }
+}
+
+/// A scalar, an escape and a string end at every place of the first blocks.
+#[test]
+fn it_agrees_with_the_plain_path_at_every_alignment() {
+    for len in 0..200 {
+        let pad = "p".repeat(len);
+        for tail in [
+            r#"{"v":-12.5e3}"#,
+            r#"{"v":12345678901234567890}"#,
+            r#"{"v":01}"#,
+            r#"{"v":true}"#,
+            r#"{"v":tru}"#,
+            r#"{"v":"\u00fF\\\""}"#,
+            r#"{"v":"\u00g0"}"#,
+            r#"{"v":"\x"}"#,
+            "{\"v\":\"\u{1}\"}",
+            r#"{"v":[[],{},""]}"#,
+            r#"{"v":[1,2,3]}"#,
+            r#"{"v":1"w":2}"#,
+            r#"{"v":"a":"b"}"#,
+            r#"{"v"}"#,
+            r#"{"v":1,}"#,
+            "{}",
+            "{}}",
+            "{},",
+            "{} ",
+            r#"{"v":é}"#,
+            r#"{"v":"\"#,
+            r#"{"v":"#,
+            "",
+        ] {
+            check(&format!(r#"{{"{pad}":0,"o":{tail}}}"#));
+            check(&format!(r#"{{"o":[{{"{pad}":"{pad}"}},{tail},"{pad}"]}}"#));
+            check(&format!(r#"{{"jsonrpc":"2.0","id":"{pad}","result":{tail}}}"#));
+        }
+        let deep = format!("{}{}{}", "[".repeat(len), r#"{"a":["#.repeat(len), "]}".repeat(len));
+        check(&format!(r#"{{"d":{deep}{}}}"#, "]".repeat(len)));
+        check(&format!(r#"{{"d":{deep}{}}}"#, "]".repeat(len + 1)));
+        check(&format!(r#"{{"d":{deep}}}"#));
+    }
+}
