@@ -1,73 +1,50 @@
-//! A small agent of one's own behind the protocol: it counts the words of each prompt. Any client of the SDK can drive
-//! it: `dsh-wire run "one two three" -- target/debug/examples/word_counter`.
+//! A small agent of one's own behind the protocol: it counts words, of the prompt or of a file that it is told to read
+//! with a tool. Any client of the SDK can drive it: `dsh-wire run "one two three" -- target/debug/examples/word_counter`.
 
 use std::process::ExitCode;
 
-use dsh_wire::json::{Json, JsonString};
-use dsh_wire::server::{NewEvent, Opening, Refusal};
-use dsh_wire::stdio::{Agent, AgentHost, PromptResponder, ServeOptions, Sink, SinkError, serve_stdio};
-use dsh_wire::wire::InitializeParams;
-use serde_json::{Value, json};
+use dsh_wire::stdio::turns::{Answer, Step, ToolError, ToolOutput, ToolUse, TurnAgent, TurnError, Turns};
+use dsh_wire::stdio::{ServeOptions, serve_stdio};
 
-struct WordCounters;
-
+/// One in each session.
+#[derive(Default)]
 struct WordCounter {
-    sink: Sink,
-    cwd: JsonString,
-    turn: u64,
+    /// All words so far.
+    total: usize,
+    /// What the tool has found, until it is told.
+    found: Option<usize>,
 }
 
-impl AgentHost for WordCounters {
-    type Agent = WordCounter;
-
-    fn open(&self, how: Opening, route: &InitializeParams, sink: Sink) -> Result<WordCounter, Refusal> {
-        match how {
-            Opening::Create => Ok(WordCounter { sink, cwd: route.cwd.clone(), turn: 0 }),
-            // Nothing is stored.
-            Opening::Resume => Err(Refusal::session_not_found(sink.session())),
-        }
-    }
-}
-
-impl Agent for WordCounter {
-    fn prompt(&mut self, content_blocks: Json<'_>, reply: PromptResponder) {
-        let texts = content_blocks.elements().filter_map(|block| block.member("text").and_then(Json::as_str));
-        let words: usize = texts.map(|text| text.to_string_lossy().split_whitespace().count()).sum();
-        self.turn += 1;
-        let id = format!("{}-{}", self.sink.session(), self.turn);
-        // It fails only where a client that does not read is to be let down, which is not how we serve.
-        let _ = self.take_turn(&id, &content_blocks, reply, &format!("{words} words"));
+impl TurnAgent for WordCounter {
+    fn answer(&mut self, step: &mut Step<'_>) -> Result<Answer, TurnError> {
+        let prompt = step.prompt_text().to_string();
+        let words = match (prompt.strip_prefix("file "), step.number(), self.found.take()) {
+            // The first step asks for the tool; the second one knows what came of it.
+            (Some(file), 1, _) => {
+                let arguments = serde_json::json!({ "file": file }).to_string();
+                return Ok(Answer::new().thinking("I have to read it.").tool(ToolUse::new("count_file", arguments)));
+            }
+            (Some(_), _, None) => return Err("the file cannot be counted".into()),
+            (Some(_), _, Some(found)) => found,
+            (None, ..) => prompt.split_whitespace().count(),
+        };
+        self.total += words;
+        Ok(format!("{words} words, {} so far", self.total).into())
     }
 
-    fn working_directory(&mut self, change: Option<&JsonString>) -> Result<JsonString, Refusal> {
-        change.map_or_else(|| Ok(self.cwd.clone()), |path| Err(Refusal::no_directory(path)))
-    }
-}
-
-impl WordCounter {
-    /// What a client waits for: the receipt of the message, the answer, the end of the turn, and rest.
-    fn take_turn(&self, id: &str, content: &Json<'_>, reply: PromptResponder, answer: &str) -> Result<(), SinkError> {
-        let tell = |kind, data: Value| self.sink.session_event(&NewEvent::new(kind, &data));
-        let said: Value = content.parse().unwrap_or_default();
-        let message = json!({ "role": "user", "id": id, "source": { "kind": "user" }, "content": said });
-        tell("agent/inbox/spliced", json!({ "target": "next-turn", "start": 0, "inserted": [message] }))?;
-        self.sink.set_running(true);
-        tell("turn/start", json!({ "turn": self.turn }))?;
-        reply.accept(id);
-        let content = json!([{ "type": "text", "text": answer }]);
-        let message = json!({
-            "role": "assistant", "id": format!("{id}-answer"), "source": { "kind": "word-counter" }, "content": content,
-        });
-        let data = json!({ "turn": self.turn, "step": 1, "message": message });
-        self.sink.session_event(&NewEvent::new("assistant/message", &data).append())?;
-        tell("turn/end", json!({ "turn": self.turn, "reason": { "kind": "completed" } }))?;
-        self.sink.set_running(false);
-        Ok(())
+    fn use_tool(&mut self, step: &mut Step<'_>, call: &ToolUse) -> Result<ToolOutput, ToolError> {
+        let file = call.argument("file").and_then(|file| file.as_json().parse::<String>().ok());
+        let path = step.cwd().join(file.ok_or_else(ToolError::bad_arguments)?);
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let words = text.split_whitespace().count();
+        self.found = Some(words);
+        Ok(words.to_string().into())
     }
 }
 
 fn main() -> ExitCode {
-    match serve_stdio(WordCounters, ServeOptions::default()) {
+    match serve_stdio(Turns::each(WordCounter::default), ServeOptions::default()) {
         Ok(served) => ExitCode::from(served.exit_code()),
         Err(error) => {
             eprintln!("error: {error}");

@@ -75,8 +75,8 @@ pub struct Client {
     deadlines: BTreeSet<(Duration, CallId)>,
     /// Calls that have ended and whose end has not been taken; none of them waits.
     ended: BTreeMap<CallId, Result<JsonBuf, Failure>>,
-    /// Of those, the ones that ended by their deadline and have not been told.
-    expired: VecDeque<CallId>,
+    /// The ones that ended by their deadline or token and have not been told.
+    given_up: VecDeque<CallId>,
     subscriptions: Subscriptions,
     tree: SessionTree,
     /// Requests of the runtime that wait to be taken; empty unless they are wanted.
@@ -154,7 +154,7 @@ impl Client {
             peer,
             deadlines: BTreeSet::new(),
             ended: BTreeMap::new(),
-            expired: VecDeque::new(),
+            given_up: VecDeque::new(),
             subscriptions: Subscriptions::default(),
             tree: SessionTree::new(),
             requests: VecDeque::new(),
@@ -264,7 +264,7 @@ impl Client {
             if self.peer.abort(call).is_some() {
                 self.counters.calls_failed += 1;
                 self.ended.insert(call, Err(Failure::TimedOut));
-                self.expired.push_back(call);
+                self.given_up.push_back(call);
             }
         }
     }
@@ -279,6 +279,12 @@ impl Client {
     /// [`next_event`](Self::next_event) then tells.
     pub fn poll_aborts(&mut self) {
         self.peer.poll_aborts();
+        while let Some((call, deadline, reason)) = self.peer.next_aborted() {
+            self.deadlines.remove(&(deadline.unwrap_or_default(), call));
+            self.counters.calls_failed += 1;
+            self.ended.insert(call, Err(Failure::Aborted(reason)));
+            self.given_up.push_back(call);
+        }
     }
 
     /// Whether a call waits that has a token.
@@ -289,8 +295,11 @@ impl Client {
 
     /// The next thing that came. It has had its effect on the client already; to look at it is all that is left.
     pub fn next_event(&mut self) -> Option<Event<'_>> {
-        if let Some(call) = self.expired.pop_front() {
-            return Some(Event::Ended(call));
+        while let Some(call) = self.given_up.pop_front() {
+            // Nobody wants to hear of one that was taken or abandoned meanwhile.
+            if self.ended.contains_key(&call) {
+                return Some(Event::Ended(call));
+            }
         }
         let (incoming, mut outgoing) = self.peer.split();
         let counters = &mut self.counters;
@@ -335,6 +344,12 @@ impl Client {
                 counters.refused += 1;
                 // It fails only where the output has ended, and then nobody waits for the answer.
                 let _ = outgoing.refuse_method(reply, method);
+                Event::Refused { method }
+            }
+            peer::Event::RequestTooLong { method, reply, limit } => {
+                counters.requests += 1;
+                counters.refused += 1;
+                let _ = outgoing.refuse_too_long(reply, limit);
                 Event::Refused { method }
             }
             peer::Event::Unmatched { id, outcome } => {

@@ -176,8 +176,8 @@ impl Run {
                 }
             }
             (Phase::Asked, PromptResult::Accepted) => self.phase = Phase::Inside,
-            (Phase::Unanswered { finished: true }, _) => self.phase = Phase::Done,
-            (Phase::Unanswered { finished: false }, _) => self.phase = Phase::Inside,
+            (Phase::Unanswered { finished: true }, _) if self.until_idle => self.phase = Phase::Done,
+            (Phase::Unanswered { .. }, _) => self.phase = Phase::Inside,
             (Phase::Queued { .. } | Phase::Inside | Phase::Done, _) => {}
         }
     }

@@ -78,7 +78,7 @@ fn a_deadline_ends_the_call_and_the_late_answer_is_told() {
     for (_, reply) in requests {
         pair.runtime.answer(reply, &7).unwrap();
     }
-    assert_eq!(pair.deliver_to_client(), ["ended", "unmatched", "ended", "ended"]);
+    assert_eq!(pair.deliver_to_client(), ["unmatched", "ended", "ended"], "the end of the first has been taken");
     assert_eq!(pair.client.take(&endless), Some(Ok(JsonBuf::new("7").unwrap())));
     assert!(pair.client.has_ended(huge.id()));
     assert_eq!((pair.client.pending(), pair.client.next_deadline()), (0, None));
@@ -92,6 +92,43 @@ fn a_call_that_was_never_written_leaves_no_trace() {
     pair.client.expire(at(0));
     assert_eq!(pair.client.take(&call), Some(Err(Failure::TimedOut)));
     assert!(pair.client.outgoing().is_empty());
+}
+
+#[test]
+fn what_is_abandoned_before_its_end_is_told_leaves_no_trace() {
+    let mut pair = Pair::new();
+    let token = AbortToken::new("enough");
+    let limits = Limits { deadline: Some(at(9)), token: Some(&token) };
+    let [aborted, late, told]: [Call<JsonBuf>; 3] =
+        [limits, Limits::until(at(5)), limits].map(|limits| pair.client.start("slow", &(), &limits).unwrap());
+    token.abort();
+    pair.client.poll_aborts();
+    pair.client.expire(at(5));
+    assert_eq!(pair.client.next_deadline(), None);
+    for call in [&aborted, &late] {
+        pair.client.abandon(call.id());
+    }
+    assert_eq!(pair.deliver_to_client(), ["ended"]);
+    assert_eq!([&aborted, &late, &told].map(|call| pair.client.has_ended(call.id())), [false, false, true]);
+    assert_eq!(pair.client.take(&told), Some(Err(Failure::Aborted(token.reason()))));
+}
+
+#[test]
+fn a_run_until_finished_goes_on_also_where_the_answer_comes_after_the_turn() {
+    let mut run = Run::new("s", false).until_finished();
+    let tree = SessionTree::new();
+    let show = |run: &mut Run, method: &str, params: &str| {
+        let method = JsonString::from(method);
+        let place = run.observe(&read(method.as_json_str(), Json::new(params).unwrap()).0, &tree);
+        while run.next_held().is_some() {}
+        place
+    };
+    let message = r#"{"sessionId":"s","event":{"type":"assistant/message","seq":0,"time":0,"data":{}}}"#;
+    assert_eq!(show(&mut run, "session.event", message), Place::Held);
+    assert_eq!(show(&mut run, "session.finished", r#"{"sessionId":"s","status":"ok"}"#), Place::Inside);
+    run.answered(&crate::wire::PromptResult::Accepted);
+    assert!(!run.is_finished() && run.is_idle());
+    assert_eq!(show(&mut run, "session.event", message), Place::Inside);
 }
 
 #[test]

@@ -346,28 +346,36 @@ fn piece(text: &str, range: Range<usize>) -> Option<Json<'_>> {
     text.get(range).filter(|piece| !piece.is_empty()).map(Json::from_proved)
 }
 
-/// The id of the response that a line over the limit begins like, judged by its first bytes: a complete `id` member
-/// and no `method`.
-pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<JsonBuf> {
-    let mut scratch = String::new();
-    let text = json::repair(prefix, &mut scratch).trim_start_matches(json::is_white);
-    let mut envelope = Envelope::default();
-    let mut behind = 1;
-    let cut = json::validate(text, |name, value| {
-        behind = value.end;
-        envelope.note(text, name, value);
-    });
-    // A frame that is whole already goes on with white space.
-    let may_go_on = !cut.is_err_and(|error| error.kind != SyntaxErrorKind::UnexpectedEnd);
-    if !may_go_on || !envelope.method.is_empty() {
-        return None;
+/// What a line over the limit begins like, judged by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Beginning<'a> {
+    pub(crate) id: Id<'a>,
+    /// `None` in a response.
+    pub(crate) method: Option<JsonStr<'a>>,
+}
+
+impl<'a> Beginning<'a> {
+    /// `None` unless the first bytes hold a whole `id` that counts, and either a whole `method` or none at all.
+    pub(crate) fn of(prefix: &'a [u8], scratch: &'a mut String) -> Option<Self> {
+        let text = json::repair(prefix, scratch).trim_start_matches(json::is_white);
+        let mut envelope = Envelope::default();
+        let mut behind = 1;
+        let proved = json::validate(text, |name, value| {
+            behind = value.end;
+            envelope.note(text, name, value);
+        });
+        // A text that is whole goes on with white space behind the prefix.
+        if proved.is_err_and(|error| error.kind != SyntaxErrorKind::UnexpectedEnd) {
+            return None;
+        }
+        // The name of the member that the prefix ends in.
+        let last = text.get(behind..)?.trim_start_matches([' ', '\t', '\r', ',']);
+        if json::leading_string(last).is_some_and(|name| name == "method") {
+            return None;
+        }
+        let id = Id::new(piece(text, envelope.id)?)?;
+        Some(Self { id, method: piece(text, envelope.method).and_then(Json::as_str) })
     }
-    // The name of the member that the cut went through.
-    let tail = text.get(behind..)?.trim_start_matches([' ', '\t', '\r', ',']);
-    if json::leading_string(tail).is_some_and(|name| name == "method") {
-        return None;
-    }
-    Id::new(piece(text, envelope.id)?).map(|id| id.0.to_buf())
 }
 
 /// Names the fault of a line that is not JSON, with the offset moved to where the line began.

@@ -96,9 +96,7 @@ pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut
             return None;
         }
     }
-    // With full words, other depths were taken for the third.
-    let long = if outer.capacity() == 0 { members.long } else { 0..0 };
-    scan.nesting.is_outside().then_some(long)
+    scan.nesting.is_outside().then_some(members.long)
 }
 
 /// The members of the outermost object, as they come. Out of the way: they are few.
@@ -180,10 +178,10 @@ struct Scan {
 }
 
 impl Nesting {
-    /// Whether the current container is the third; right only while no word is full.
+    /// Whether the current container is the third.
     #[inline(always)]
-    fn is_third(self) -> bool {
-        self.bits >> 3 == 1
+    fn is_third(self, outer: &Outer) -> bool {
+        self.bits >> 3 == 1 && outer.is_empty()
     }
 }
 
@@ -300,7 +298,7 @@ impl Scan {
             if separator & region != 0 && self.nesting.in_outermost_object(outer) {
                 members.separators(at, colon & region, comma & region);
             }
-            if self.nesting.is_third() && (comma & region | close & bracket) != 0 {
+            if (comma & region | close & bracket) != 0 && self.nesting.is_third(outer) {
                 members.items(at, comma & region | close & bracket);
             }
             if bracket == 0 {
@@ -311,7 +309,7 @@ impl Scan {
             let curly = block.get((index + again) as usize & 63).is_some_and(|byte| byte & 0x20 != 0);
             if open & bracket != 0 {
                 self.nesting.push(curly, outer);
-                if self.nesting.is_third() {
+                if self.nesting.is_third(outer) {
                     members.item = at + index as usize;
                 }
             } else {

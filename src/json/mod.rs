@@ -14,15 +14,19 @@ mod fast;
 #[cfg(not(feature = "simd"))]
 #[path = "fast_unavailable.rs"]
 mod fast;
+mod foreseen;
 mod scan;
 mod text;
 mod value;
+mod walk;
 
 pub use scan::{SyntaxError, SyntaxErrorKind};
 pub use text::{repair, trim};
-pub use value::{Elements, Json, JsonBuf, JsonStr, JsonString, Kind, Members};
+pub use value::{Json, JsonBuf, JsonStr, JsonString, Kind};
+pub use walk::{Elements, Members};
 
 pub(crate) use fast::compact_object;
+pub(crate) use foreseen::Foreseen;
 pub(crate) use scan::{leading_string, validate};
 pub(crate) use text::{is_blank, is_white};
-pub(crate) use value::LongItem;
+pub(crate) use walk::LongItem;

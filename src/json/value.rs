@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::fast::compact_object;
 use super::scan::{self, SyntaxError};
 use super::text::{CodePoints, push_escaped};
+use super::walk::{Elements, LongItem, Members};
 
 /// One JSON value, as the text it has on the wire.
 ///
@@ -31,35 +32,8 @@ use super::text::{CodePoints, push_escaped};
 pub struct Json<'a> {
     /// One value by the grammar of RFC 8259, with no white space around it.
     text: &'a str,
-    /// What the scanner has seen in it; no part of the value.
+    /// Where a walk can save its time; no part of the value.
     long: LongItem,
-}
-
-/// An item, long or not, of an object or array that is a member or element of a value: from the bracket or comma before
-/// it to the one behind it. A walk that comes there need not look for its end. Offsets in the text of the value, which
-/// has no white space between tokens; 0 and 0 where there is none.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LongItem {
-    start: u32,
-    end: u32,
-}
-
-impl LongItem {
-    pub(crate) const NONE: Self = Self { start: 0, end: 0 };
-
-    /// From offsets in a text in which the value begins at `origin`.
-    pub(crate) fn new(origin: usize, start: usize, end: usize) -> Self {
-        let offset = |at: usize| at.checked_sub(origin).and_then(|at| u32::try_from(at).ok());
-        match (offset(start), offset(end)) {
-            (Some(start), Some(end)) => Self { start, end },
-            _ => Self::NONE,
-        }
-    }
-
-    /// The end of the item, if `at` is in it.
-    fn end_from(self, at: usize) -> Option<usize> {
-        (self.start as usize..self.end as usize).contains(&at).then_some(self.end as usize)
-    }
 }
 
 /// The kinds of JSON value.
@@ -79,6 +53,9 @@ impl<'a> Json<'a> {
     pub const NULL: Json<'static> = Json::from_proved("null");
     /// `{}`, also what params that are no object mean.
     pub const EMPTY_OBJECT: Json<'static> = Json::from_proved("{}");
+
+    /// `[]`.
+    pub const EMPTY_ARRAY: Json<'static> = Json::from_proved("[]");
 
     /// Proves a text to be one JSON value, white space around it allowed.
     ///
@@ -100,6 +77,10 @@ impl<'a> Json<'a> {
     /// The same, of which the scanner has seen where a long item lies.
     pub(crate) const fn with_long_item(self, long: LongItem) -> Self {
         Self { long, ..self }
+    }
+
+    pub(super) const fn long_item(self) -> LongItem {
+        self.long
     }
 
     /// The text, byte for byte as on the wire.
@@ -130,13 +111,13 @@ impl<'a> Json<'a> {
     /// The members of an object in wire order, duplicates included; nothing for other kinds.
     #[must_use]
     pub fn members(self) -> Members<'a> {
-        Members(Walk::new(self, Kind::Object))
+        Members::new(self)
     }
 
     /// The elements of an array; nothing for other kinds.
     #[must_use]
     pub fn elements(self) -> Elements<'a> {
-        Elements(Walk::new(self, Kind::Array))
+        Elements::new(self)
     }
 
     /// The member of an object with this name; of duplicates the last.
@@ -251,159 +232,6 @@ impl fmt::Display for Json<'_> {
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serde_json::from_str::<&RawValue>(self.text).map_err(serde::ser::Error::custom)?.serialize(serializer)
-    }
-}
-
-/// A walk over the inside of one container: item by item, with the punctuation between.
-#[derive(Debug, Clone, Copy)]
-struct Walk<'a> {
-    /// Known to be JSON. More may follow the container.
-    text: &'a str,
-    /// Offset of the next item or of the closing bracket; `text.len()` where there is no container.
-    at: usize,
-    /// Of this container.
-    long: LongItem,
-    /// Of the containers in it.
-    inner_long: LongItem,
-}
-
-impl<'a> Walk<'a> {
-    fn new(json: Json<'a>, kind: Kind) -> Self {
-        let Json { text, long } = json;
-        let at = if json.kind() == kind { scan::skip_white(text.as_bytes(), 1) } else { text.len() };
-        Self { text, at, long: LongItem::NONE, inner_long: long }
-    }
-
-    /// Whether the closing bracket has been reached.
-    fn done(&self) -> bool {
-        matches!(self.text.as_bytes().get(self.at), None | Some(b'}' | b']'))
-    }
-
-    /// Takes a name and stops behind its colon.
-    fn take_name(&mut self) -> &'a str {
-        let end = scan::string_end(self.text.as_bytes(), self.at);
-        let name = self.text.get(self.at..end).unwrap_or_default();
-        self.skip(end, b':');
-        name
-    }
-
-    /// Takes the item at `at` and stops behind the comma that may follow.
-    fn take(&mut self) -> Json<'a> {
-        let bytes = self.text.as_bytes();
-        let end = self.long.end_from(self.at).unwrap_or_else(|| scan::value_end(bytes, self.at));
-        let value = Json::from_proved(self.text.get(self.at..end).unwrap_or_default());
-        self.skip(end, b',');
-        value
-    }
-
-    /// Goes on behind a value that ends at `end`.
-    fn skip(&mut self, end: usize, punctuation: u8) {
-        let bytes = self.text.as_bytes();
-        self.at = scan::skip_white(bytes, end);
-        if bytes.get(self.at) == Some(&punctuation) {
-            self.at = scan::skip_white(bytes, self.at + 1);
-        }
-    }
-}
-
-/// The members of an object, from [`Json::members`].
-#[derive(Debug, Clone)]
-pub struct Members<'a>(Walk<'a>);
-
-impl<'a> Iterator for Members<'a> {
-    type Item = (JsonStr<'a>, Json<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.next_name().map(|name| (name, self.take_value()))
-    }
-}
-
-/// The same in halves, so that a member's own members can be read without a look for its end first.
-impl<'a> Members<'a> {
-    /// The name of the next member; [`Members::take_value`] or [`Members::walk_value`] must follow.
-    pub(crate) fn next_name(&mut self) -> Option<JsonStr<'a>> {
-        if self.0.done() { None } else { Some(JsonStr { text: self.0.take_name() }) }
-    }
-
-    /// The value of the next member, if the member begins with this text, which is a name with quotes and colon.
-    #[inline]
-    pub(crate) fn take_named(&mut self, name: &str) -> Option<Json<'a>> {
-        self.pass(name).then(|| self.take_value())
-    }
-
-    /// The same for a number of few digits and nothing else.
-    #[inline]
-    pub(crate) fn take_count(&mut self, name: &str) -> Option<u64> {
-        if !self.pass(name) {
-            return None;
-        }
-        let digits = self.0.text.as_bytes().get(self.0.at..)?;
-        let mut n = 0;
-        // So few that they cannot overflow.
-        for (len, byte) in digits.iter().enumerate().take(19) {
-            match byte {
-                b'0'..=b'9' => n = n * 10 + u64::from(byte - b'0'),
-                b',' | b'}' if len > 0 => {
-                    self.0.skip(self.0.at + len, b',');
-                    return Some(n);
-                }
-                _ => break,
-            }
-        }
-        None
-    }
-
-    /// The same for [`Members::walk_value`].
-    #[inline]
-    pub(crate) fn walk_named<T>(&mut self, name: &str, read: impl FnOnce(&mut Members<'a>) -> T) -> Option<T> {
-        if self.pass(name) { self.walk_value(read) } else { None }
-    }
-
-    #[inline]
-    fn pass(&mut self, name: &str) -> bool {
-        let bytes = self.0.text.as_bytes();
-        let is = bytes.get(self.0.at..).is_some_and(|rest| rest.starts_with(name.as_bytes()));
-        if is {
-            self.0.at = scan::skip_white(bytes, self.0.at + name.len());
-        }
-        is
-    }
-
-    /// Whether all have been read.
-    pub(crate) fn done(&self) -> bool {
-        self.0.done()
-    }
-
-    /// The value whose name was read.
-    pub(crate) fn take_value(&mut self) -> Json<'a> {
-        self.0.take()
-    }
-
-    /// Where the value whose name was read is an object, has `read` walk over its members.
-    pub(crate) fn walk_value<T>(&mut self, read: impl FnOnce(&mut Members<'a>) -> T) -> Option<T> {
-        let Walk { text, at, inner_long, .. } = self.0;
-        let bytes = text.as_bytes();
-        if bytes.get(at) != Some(&b'{') {
-            return None;
-        }
-        let at = scan::skip_white(bytes, at + 1);
-        let mut inner = Members(Walk { text, at, long: inner_long, inner_long: LongItem::NONE });
-        let value = read(&mut inner);
-        inner.by_ref().for_each(drop);
-        self.0.skip(inner.0.at + 1, b',');
-        Some(value)
-    }
-}
-
-/// The elements of an array, from [`Json::elements`].
-#[derive(Debug, Clone)]
-pub struct Elements<'a>(Walk<'a>);
-
-impl<'a> Iterator for Elements<'a> {
-    type Item = Json<'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.done() { None } else { Some(self.0.take()) }
     }
 }
 

@@ -20,6 +20,16 @@ pub enum Event<'a, T> {
         /// To be handed to [`answer`](super::Peer::answer) or [`refuse`](super::Peer::refuse), now or later.
         reply: Reply,
     },
+    /// The peer wants an answer to a request on a line over the limit, judged by the line's first bytes. Its params are
+    /// not kept; the line itself is told as [`Dropped`](Event::Dropped) at its end.
+    RequestTooLong {
+        /// May be empty.
+        method: JsonStr<'a>,
+        /// To be handed to [`refuse`](super::Peer::refuse).
+        reply: Reply,
+        /// The limit, in bytes.
+        limit: usize,
+    },
     /// The peer tells something.
     Notification {
         /// May be empty.

@@ -59,8 +59,8 @@ pub use event::{DropReason, Dropped, Event, LostReason, Reply};
 pub use id::CallId;
 pub use output::{Mark, Output};
 
-use crate::frame::{self, EncodeError, Frame, Id, METHOD_NOT_FOUND};
-use crate::json::{self, JsonStr};
+use crate::frame::{self, Beginning, EncodeError, Frame, INTERNAL_ERROR, Id, METHOD_NOT_FOUND};
+use crate::json::{self, JsonBuf, JsonStr};
 use crate::line::{DEFAULT_LIMIT, Line, LineBuffer, Next, PREFIX};
 use call::{Calls, End};
 
@@ -252,6 +252,15 @@ impl<T> Peer<T> {
         });
     }
 
+    /// A call that [`poll_aborts`](Self::poll_aborts) has ended and of which no event has told yet.
+    pub(crate) fn next_aborted(&mut self) -> Option<(CallId, T, AbortReason)> {
+        match self.inbound.calls.next_ended()? {
+            (call, tag, End::Aborted(reason)) => Some((call, tag, reason)),
+            // Calls that are lost are told at once.
+            (_, _, End::Lost(_)) => None,
+        }
+    }
+
     /// The point in the output after everything that has been sent so far.
     #[must_use]
     pub fn sent_mark(&self) -> Mark {
@@ -282,10 +291,10 @@ impl<T> Peer<T> {
         self.inbound.calls.has_tokens()
     }
 
-    /// Requests of the peer's that have not been answered.
+    /// Requests of the peer's that have not been answered; 0 after the end of output, since no answer can go out.
     #[must_use]
     pub fn replies_owed(&self) -> u64 {
-        self.inbound.requests.saturating_sub(self.outbound.answered)
+        if self.outbound.closed { 0 } else { self.inbound.requests.saturating_sub(self.outbound.answered) }
     }
 
     /// The line buffer, for its counters.
@@ -309,12 +318,16 @@ impl<T> Inbound<T> {
         }
         let next = loop {
             match self.lines.advance() {
-                Some(Next::Overflowing) => {
-                    if let Some((call, tag)) = self.overflowing_call() {
-                        let why = LostReason::TooLong { limit: self.lines.limit() };
-                        return Some(Event::Lost { call, tag, why });
+                Some(Next::Overflowing) => match self.overflowing() {
+                    Some((id, true)) => {
+                        if let Some((call, tag)) = self.calls.answered(Id::from_proved(id.as_json())) {
+                            let why = LostReason::TooLong { limit: self.lines.limit() };
+                            return Some(Event::Lost { call, tag, why });
+                        }
                     }
-                }
+                    Some((_, false)) => break Next::Overflowing,
+                    None => {}
+                },
                 Some(next) => break next,
                 None if self.ended => return self.calls.lose_next().map(without_response),
                 None => return None,
@@ -329,17 +342,24 @@ impl<T> Inbound<T> {
                 (number, len, prefix, DropReason::TooLong { limit: self.lines.limit() })
             }
             Line::Unterminated { number, len, prefix } => (number, len, prefix, DropReason::Unterminated),
-            // Passed over in the loop.
-            Line::Overflowing { .. } => return None,
+            Line::Overflowing { prefix, .. } => {
+                let Beginning { id, method } = Beginning::of(prefix, &mut self.scratch)?;
+                self.requests += 1;
+                return Some(Event::RequestTooLong {
+                    method: method?,
+                    reply: Reply::new(id),
+                    limit: self.lines.limit(),
+                });
+            }
         };
         Some(Event::Dropped(Dropped { number, len, prefix: prefix.get(..PREFIX).unwrap_or(prefix), why }))
     }
 
-    /// Takes out the call whose response is the line that has just passed the limit.
-    fn overflowing_call(&mut self) -> Option<(CallId, T)> {
+    /// The id of the frame that has just passed the limit, and whether it is a response.
+    fn overflowing(&mut self) -> Option<(JsonBuf, bool)> {
         let Line::Overflowing { prefix, .. } = self.lines.lend(Next::Overflowing) else { return None };
-        let id = frame::id_in_prefix(prefix)?;
-        self.calls.answered(Id::from_proved(id.as_json()))
+        let Beginning { id, method } = Beginning::of(prefix, &mut self.scratch)?;
+        Some((id.as_json().to_buf(), method.is_none()))
     }
 }
 
@@ -463,6 +483,15 @@ impl Outgoing<'_> {
     pub fn refuse_method(&mut self, reply: Reply, method: JsonStr<'_>) -> Result<(), AnswerError> {
         let message = format!("method not found: {method}");
         self.0.refuse(reply, METHOD_NOT_FOUND, &message, None::<&()>)
+    }
+
+    /// Refuses a request on a line over the limit: code -32603, with a message that names the limit.
+    ///
+    /// # Errors
+    /// As [`refuse`](Self::refuse).
+    pub fn refuse_too_long(&mut self, reply: Reply, limit: usize) -> Result<(), AnswerError> {
+        let message = format!("the request is longer than the line limit of {limit} bytes");
+        self.0.refuse(reply, INTERNAL_ERROR, &message, None::<&()>)
     }
 }
 

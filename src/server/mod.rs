@@ -1,7 +1,7 @@
 //! The SDK server as a state machine: the rules of the protocol, without the agents.
 //!
 //! Bytes go into a [`Server`], and what its host has to do comes out as [`Task`]s, in wire order: look at a route, open
-//! a session, take a prompt, release a session. The host does each when and where it likes and reports the outcome;
+//! a session, take a prompt, release a session, hand on the client's answer to a request of the host's own. The host does each when and where it likes and reports the outcome;
 //! what happens in a session goes the same way ([`session_event`](Server::session_event),
 //! [`set_running`](Server::set_running), …). The server answers, notifies, and owns every rule in between:
 //!
@@ -11,6 +11,9 @@
 //! * `session/wait` ends when the session is idle and its sub-agents have finished.
 //! * `session.status` alternates; events are numbered without a gap, and their time never goes back.
 //! * `shutdown` releases every session, then answers; once it has begun, no notification is sent.
+//!
+//! This is the layer for those who bring their own threads and descriptors. A runtime on stdin and stdout is less work
+//! with `stdio::serve`, and least with `stdio::turns`, whose documentation is a guide to writing one.
 //!
 //! The texts of errors are those of the official runtime wherever it has one for a rule of the protocol. Where it only
 //! stumbles in JavaScript, the text is ours. The code is always -32603.
@@ -27,9 +30,9 @@ use serde::Serialize;
 pub use session::{Finished, NewEvent, Stamp};
 pub use state::{Counters, Phase};
 
-use crate::frame::INTERNAL_ERROR;
+use crate::frame::{INTERNAL_ERROR, RpcError};
 use crate::json::{JsonBuf, JsonString};
-use crate::peer::{Outgoing, Output, Peer, Reply, SendError};
+use crate::peer::{CallId, LostReason, Outgoing, Output, Peer, Reply, SendError};
 use crate::wire::{InitializeParams, WorkingDirectoryResult};
 use state::State;
 
@@ -111,6 +114,44 @@ pub enum Task {
         /// The session.
         session: JsonString,
     },
+    /// Hand the answer to whoever made a [request](Server::request). Nothing has to be reported.
+    Answered {
+        /// Which request.
+        call: CallId,
+        /// The result.
+        outcome: Result<JsonBuf, Unanswered>,
+    },
+}
+
+/// Why a request to the client has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unanswered {
+    /// The client answered with an error. The official clients do so with code -32601 unless they were told otherwise.
+    Refused(RpcError),
+    /// No answer can come any more.
+    Lost(LostReason),
+    /// The sessions are being released, or nothing can be sent any more.
+    Closing,
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(_) => f.write_str("the client answered with an error"),
+            Self::Lost(why) => why.fmt(f),
+            Self::Closing => f.write_str("the connection is ending"),
+        }
+    }
+}
+
+impl core::error::Error for Unanswered {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Refused(error) => Some(error),
+            Self::Lost(_) | Self::Closing => None,
+        }
+    }
 }
 
 /// How a session is opened.
@@ -254,15 +295,18 @@ impl Server {
         self.read();
     }
 
-    /// Declares that no more bytes can go out. Drops those that wait; everything goes on without being heard.
+    /// Declares that no more bytes can go out. Drops those that wait; everything goes on without being heard. Requests
+    /// to the client end.
     pub fn end_output(&mut self) {
         self.peer.end_output();
+        self.end_calls();
     }
 
     /// Releases the sessions now, as `shutdown` does, though nobody has asked for it. Has no effect once they are
     /// being released.
     pub fn close(&mut self) {
         self.state.close(&mut self.peer.split().1);
+        self.end_calls();
         self.settle();
     }
 
@@ -371,6 +415,49 @@ impl Server {
         self.state.subagent_finished(&mut self.peer.split().1, parent, child, end);
     }
 
+    /// The number that the next event of the session will have.
+    #[must_use]
+    pub fn next_seq(&self, session: &JsonString) -> u64 {
+        self.state.next_seq(session)
+    }
+
+    /// Makes a request to the client, such as to approve what an agent is about to do; the protocol reserves this
+    /// direction, and knows no method in it yet. [`Task::Answered`] brings its end, once, unless it is
+    /// [given up](Self::give_up) before.
+    ///
+    /// ```
+    /// use dsh_wire::server::{Server, Task};
+    ///
+    /// let mut server = Server::with_seed(7);
+    /// let call = server.request("approval/ask", &["rm -r build"])?;
+    /// let sent = String::from_utf8(server.outgoing().bytes().to_vec())?;
+    /// let id = sent.split('"').nth(7).unwrap();
+    /// server.push(format!("{{\"id\":\"{id}\",\"result\":\"once\"}}\n").as_bytes());
+    /// let Some(Task::Answered { call: answered, outcome: Ok(result) }) = server.next_task() else { panic!() };
+    /// assert_eq!(call, answered);
+    /// assert_eq!(result.as_json().get(), "\"once\"");
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SendError::Closed`] once the input or the output has ended or the sessions are being released,
+    /// [`SendError::Encode`].
+    pub fn request(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<CallId, SendError> {
+        if self.state.is_closing() {
+            return Err(SendError::Closed);
+        }
+        let call = self.peer.request(method, params, (), None)?;
+        self.state.calls.insert(call);
+        Ok(call)
+    }
+
+    /// Gives up a request to the client, because its time is up or nobody wants the answer any more. An answer that
+    /// comes all the same is counted and dropped. Says whether the request was still waiting.
+    pub fn give_up(&mut self, call: CallId) -> bool {
+        self.peer.abort(call);
+        self.state.calls.remove(&call)
+    }
+
     fn read(&mut self) {
         let (mut incoming, mut outgoing) = self.peer.split();
         while let Some(event) = incoming.next_event() {
@@ -379,6 +466,17 @@ impl Server {
         if self.peer.input_ended() {
             self.state.input_ended(&mut self.peer.split().1);
             self.settle();
+        }
+        if self.state.is_closing() {
+            self.end_calls();
+        }
+    }
+
+    /// Ends all requests to the client without an answer.
+    fn end_calls(&mut self) {
+        for call in core::mem::take(&mut self.state.calls) {
+            self.peer.abort(call);
+            self.state.tasks.push_back(Task::Answered { call, outcome: Err(Unanswered::Closing) });
         }
     }
 

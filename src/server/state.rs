@@ -1,6 +1,6 @@
 //! The rules: what each request and each outcome does.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use super::session::{Finished, NewEvent, Opened, Session, Stamp, Waiting};
-use super::{Opening, Refusal, RouteReply, Task, answer, refuse, request};
-use crate::json::{Json, JsonStr, JsonString};
-use crate::peer::{Event, Outgoing, Reply, SendError};
+use super::{Opening, Refusal, RouteReply, Task, Unanswered, answer, refuse, request};
+use crate::json::{Json, JsonBuf, JsonStr, JsonString};
+use crate::peer::{CallId, Event, Outgoing, Reply, SendError};
 use crate::wire::{
     Empty, FinishStatus, Initialize, InitializeParams, InitializeResult, Method, Prompt, PromptResult, Resume,
     ServerInfo, SessionEventParams, SessionStatusParams, Shutdown, Status, StopReason, SubagentFinishedParams,
@@ -50,6 +50,8 @@ pub(super) struct State {
     sessions: BTreeMap<JsonString, Session>,
     /// What the host has to be told, in wire order.
     pub(super) tasks: VecDeque<Task>,
+    /// Requests to the client that wait for their end; none once the release has begun.
+    pub(super) calls: BTreeSet<CallId>,
     pub(super) max_tokens_as_success: bool,
     pub(super) counters: Counters,
     end: End,
@@ -75,6 +77,7 @@ impl Default for State {
             route: None,
             sessions: BTreeMap::new(),
             tasks: VecDeque::new(),
+            calls: BTreeSet::new(),
             max_tokens_as_success: true,
             counters: Counters::default(),
             end: End::No,
@@ -97,23 +100,44 @@ impl State {
         matches!(self.end, End::Draining)
     }
 
-    fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         matches!(self.end, End::Releasing { .. } | End::Over(_))
     }
 
     pub(super) fn session(&mut self, session: &JsonString) -> &mut Session {
-        self.sessions.entry(session.clone()).or_default()
+        // The id is copied for a new session only: every event comes by here.
+        if !self.sessions.contains_key(session) {
+            self.sessions.insert(session.clone(), Session::default());
+        }
+        self.sessions.get_mut(session).expect("it is there now")
     }
 
     pub(super) fn event(&mut self, out: &mut Outgoing<'_>, event: Event<'_, ()>) {
         match event {
             Event::Request { method, params, reply } => self.request(out, method, params, reply),
+            // It fails only where the output has ended, and then nobody waits for the answer.
+            Event::RequestTooLong { reply, limit, .. } => drop(out.refuse_too_long(reply, limit)),
             Event::Notification { .. } => self.counters.notifications += 1,
             Event::Unmatched { .. } => self.counters.unmatched_responses += 1,
             Event::Dropped(_) => self.counters.dropped_lines += 1,
-            // No calls are made.
-            Event::Response { .. } | Event::Aborted { .. } | Event::Lost { .. } => {}
+            Event::Response { call, outcome, .. } => {
+                let outcome = outcome.map(|result| result.to_buf()).map_err(|error| Unanswered::Refused(error.into()));
+                self.answered(call, outcome);
+            }
+            Event::Lost { call, why, .. } => self.answered(call, Err(Unanswered::Lost(why))),
+            // Requests have no tokens.
+            Event::Aborted { .. } => {}
         }
+    }
+
+    fn answered(&mut self, call: CallId, outcome: Result<JsonBuf, Unanswered>) {
+        if self.calls.remove(&call) {
+            self.tasks.push_back(Task::Answered { call, outcome });
+        }
+    }
+
+    pub(super) fn next_seq(&self, session: &JsonString) -> u64 {
+        self.sessions.get(session).map_or(0, |entry| entry.next_stamp(0).seq)
     }
 
     fn request(&mut self, out: &mut Outgoing<'_>, method: JsonStr<'_>, params: Json<'_>, reply: Reply) {

@@ -19,8 +19,8 @@ use crate::wire::DecodeError;
 
 /// Why something was not done: what was attempted, on which session, and a kind to match on.
 ///
-/// Its text is one line. The details of an answer with an error are its `source`; what the runtime last wrote to
-/// stderr is [`stderr`](Self::stderr).
+/// Its text is one line; with `{:#}` its sources follow on the same line, such as the message of an answer with an error
+/// or why a program could not be started. What the runtime last wrote to stderr is [`stderr`](Self::stderr).
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -190,27 +190,40 @@ impl fmt::Display for Error {
         if let Some(session) = &self.0.session {
             write!(f, " on session {session:?}")?;
         }
-        match &self.0.kind {
-            ErrorKind::Rpc(_) => f.write_str(": the runtime answered with an error"),
-            ErrorKind::TimedOut { after: Some(after) } => write!(f, ": timed out after {after:?}"),
-            ErrorKind::TimedOut { after: None } => f.write_str(": timed out"),
-            ErrorKind::Aborted(reason) => write!(f, ": aborted: {reason}"),
-            ErrorKind::Closed(closed) => write!(f, ": {closed}"),
-            ErrorKind::Spawn(_) => Ok(()),
-            ErrorKind::Protocol { .. } => f.write_str(": the runtime broke the protocol"),
-            ErrorKind::TooLong { limit } => write!(f, ": the answer is longer than the line limit of {limit} bytes"),
-            ErrorKind::Encode(_) => f.write_str(": the params cannot be sent"),
-            ErrorKind::NoSuchCall => f.write_str(": its end was taken before, or it is a call of another client"),
-            ErrorKind::PredicatePanicked => f.write_str(": the predicate of the subscription has panicked"),
-            ErrorKind::System(_) => f.write_str(": the system refused"),
+        self.0.kind.fmt(f)?;
+        let mut source = std::error::Error::source(self).filter(|_| f.alternate());
+        while let Some(error) = source {
+            write!(f, ": {error}")?;
+            source = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl ErrorKind {
+    /// The part of the text that says what happened.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rpc(_) => f.write_str(": the runtime answered with an error"),
+            Self::TimedOut { after: Some(after) } => write!(f, ": timed out after {after:?}"),
+            Self::TimedOut { after: None } => f.write_str(": timed out"),
+            Self::Aborted(reason) => write!(f, ": aborted: {reason}"),
+            Self::Closed(closed) => write!(f, ": {closed}"),
+            Self::Spawn(_) => Ok(()),
+            Self::Protocol { .. } => f.write_str(": the runtime broke the protocol"),
+            Self::TooLong { limit } => write!(f, ": the answer is longer than the line limit of {limit} bytes"),
+            Self::Encode(_) => f.write_str(": the params cannot be sent"),
+            Self::NoSuchCall => f.write_str(": its end was taken before, or it is a call of another client"),
+            Self::PredicatePanicked => f.write_str(": the predicate of the subscription has panicked"),
+            Self::System(_) => f.write_str(": the system refused"),
         }
     }
 }
 
+/// The whole report, as `{:#}` gives it: what `main` shows where it returns the error.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { attempted, session, kind } = &*self.0;
-        f.debug_struct("Error").field("attempted", attempted).field("session", session).field("kind", kind).finish()
+        write!(f, "{self:#}")
     }
 }
 

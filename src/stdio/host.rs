@@ -8,11 +8,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::Waker;
+use super::ask::Asked;
+use super::serve::ServeOptions;
 use crate::frame::EncodeError;
 use crate::json::{Json, JsonString};
 use crate::peer::SendError;
 use crate::server::{Finished, NewEvent, Opening, Phase, PromptReply, Refusal, Server, Stamp};
 use crate::wire::InitializeParams;
+
+/// Where counted times begin, in milliseconds: 2024-01-01.
+const COUNTED_FROM: u64 = 1_704_067_200_000;
 
 /// Makes the agents of a runtime; handed to [`serve`](super::serve::serve).
 ///
@@ -81,7 +86,7 @@ pub enum WhenFull {
 /// which they were told.
 #[derive(Clone)]
 pub struct Sink {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     session: JsonString,
 }
 
@@ -115,7 +120,8 @@ impl Sink {
                 WhenFull::Block => hub = self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
             }
         }
-        match hub.server.session_event(&self.session, event, now()) {
+        let time = self.shared.time(&hub.server, &self.session);
+        match hub.server.session_event(&self.session, event, time) {
             Ok(stamp) => {
                 self.shared.wake(&mut hub);
                 Ok(stamp)
@@ -144,6 +150,16 @@ impl Sink {
     /// Tells that a sub-agent has ended.
     pub fn subagent_finished(&self, child: &JsonString, end: &Finished<'_>) {
         self.shared.act(|server| server.subagent_finished(&self.session, child, end));
+    }
+
+    /// Unix time in milliseconds, as the next event would have it.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.shared.time(&self.shared.lock().server, &self.session)
+    }
+
+    pub(super) fn is_deterministic(&self) -> bool {
+        self.shared.deterministic
     }
 
     /// Whether the server is shutting down, so that nothing that is told will be sent.
@@ -241,6 +257,8 @@ pub(super) struct Shared {
     /// Bytes of output that may wait.
     limit: usize,
     when_full: WhenFull,
+    /// Times are counted, not read from the clock.
+    deterministic: bool,
 }
 
 pub(super) struct Hub {
@@ -248,10 +266,12 @@ pub(super) struct Hub {
     /// The loop waits or is about to, and does not know of what was done since it looked. Whoever does something
     /// clears it and wakes the loop; so between two looks of the loop there is one wake-up at most, and never none.
     pub(super) asleep: bool,
+    /// Who waits for answers of the client.
+    pub(super) asked: Asked,
 }
 
 impl Hub {
-    fn is_closing(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         !matches!(self.server.phase(), Phase::Serving | Phase::Draining)
     }
 
@@ -261,9 +281,20 @@ impl Hub {
 }
 
 impl Shared {
-    pub(super) fn new(server: Server, waker: Waker, limit: usize, when_full: WhenFull) -> Self {
-        let hub = Hub { server, asleep: false };
-        Self { hub: Mutex::new(hub), room: Condvar::new(), waker, limit, when_full }
+    pub(super) fn new(server: Server, waker: Waker, options: &ServeOptions) -> Self {
+        let hub = Hub { server, asleep: false, asked: Asked::default() };
+        Self {
+            hub: Mutex::new(hub),
+            room: Condvar::new(),
+            waker,
+            limit: options.max_backlog,
+            when_full: options.when_full,
+            deterministic: options.deterministic,
+        }
+    }
+
+    fn time(&self, server: &Server, session: &JsonString) -> u64 {
+        if self.deterministic { COUNTED_FROM + server.next_seq(session) } else { now() }
     }
 
     /// The state machine takes each step whole, so that a panic in an author's `Serialize` leaves nothing half done.
@@ -279,7 +310,7 @@ impl Shared {
         done
     }
 
-    fn wake(&self, hub: &mut Hub) {
+    pub(super) fn wake(&self, hub: &mut Hub) {
         if core::mem::take(&mut hub.asleep) {
             self.waker.wake();
         }

@@ -12,9 +12,6 @@ const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// The most threads at a time.
-const MOST_THREADS: usize = 512;
-
 /// Runs jobs by lanes. As many threads as lanes that have a job, up to a limit; a lane without jobs costs nothing.
 #[derive(Clone)]
 pub(super) struct Lanes<K>(Arc<Shared<K>>);
@@ -31,14 +28,28 @@ struct State<K> {
     ready: VecDeque<K>,
     /// Threads that wait for a lane.
     idle: usize,
+    /// Threads that there are; at most `limit`.
     threads: usize,
+    limit: usize,
     /// No thread waits any more.
     closed: bool,
 }
 
 impl<K: Ord + Clone + Send + 'static> Lanes<K> {
     pub(super) fn new() -> Self {
-        let state = State { queues: BTreeMap::new(), ready: VecDeque::new(), idle: 0, threads: 0, closed: false };
+        Self::with_limit(usize::MAX)
+    }
+
+    /// With no more than so many threads, at least one; lanes that have none wait.
+    pub(super) fn with_limit(limit: usize) -> Self {
+        let state = State {
+            queues: BTreeMap::new(),
+            ready: VecDeque::new(),
+            idle: 0,
+            threads: 0,
+            limit: limit.max(1),
+            closed: false,
+        };
         Self(Arc::new(Shared { state: Mutex::new(state), work: Condvar::new() }))
     }
 
@@ -54,7 +65,7 @@ impl<K: Ord + Clone + Send + 'static> Lanes<K> {
         }
         if state.idle > state.ready.len() {
             self.0.work.notify_one();
-        } else if state.threads < MOST_THREADS {
+        } else if state.threads < state.limit {
             // The new thread waits for the lock, and finds the job.
             let shared = self.0.clone();
             match thread::Builder::new().name("dsh-wire agent".into()).spawn(move || shared.work()) {

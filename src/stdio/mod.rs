@@ -4,6 +4,7 @@
 //! [`Pump`] is the one loop that both ends share. [`HarnessClient`] is the protocol over it, method by method;
 //! [`DeepSeekHarness`] and [`Session`] run prompts on top of that. [`serve()`] is the other end.
 
+mod ask;
 mod child;
 mod close;
 mod connection;
@@ -40,7 +41,9 @@ mod signal;
 mod signals;
 mod subscription;
 mod tail;
+pub mod turns;
 
+pub use ask::RequestError;
 pub use child::Exit;
 pub use close::CloseReport;
 pub use error::{Cause, Closed, Error, ErrorKind};

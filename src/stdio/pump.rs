@@ -30,6 +30,9 @@ const BLOCKING_WRITE: usize = 4096;
 /// Turns that move bytes without asking the system for events: other sources wait no longer than this.
 const TURNS_WITHOUT_POLL: u32 = 16;
 
+/// The longest time that one question to the system takes.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// One `mio::Poll`, a reader, a writer and a waker: moves bytes between a [`Peer`] and two descriptors, on the thread
 /// that calls [`turn`](Self::turn).
 ///
@@ -115,7 +118,8 @@ pub(super) struct Poller {
 impl Poller {
     /// Asks the system for events.
     pub(super) fn wait(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        match self.poll.poll(&mut self.events, wait) {
+        // The system counts milliseconds in 32 bits; whoever waits for longer asks again.
+        match self.poll.poll(&mut self.events, wait.map(|wait| wait.min(LONGEST_WAIT))) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {
                 self.events.clear();
                 Ok(())

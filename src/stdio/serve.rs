@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::vec::Vec;
 
+use super::ask::Asked;
 use super::host::{Agent, AgentHost, PromptResponder, Shared, Sink, WhenFull};
 use super::lanes::Lanes;
 use super::own::OwnStdio;
@@ -34,6 +35,11 @@ pub struct ServeOptions {
     pub max_backlog: usize,
     /// What pushing back means.
     pub when_full: WhenFull,
+    /// Threads on which the methods of agents run at once; the others wait. 512; `None` is no limit.
+    pub max_threads: Option<usize>,
+    /// Counts times and ids instead of taking them from the clock and from chance: two runs that say the same send the
+    /// same. An event of number n has the time of 2024-01-01 and n milliseconds. For tests of clients.
+    pub deterministic: bool,
     /// As [`Server::max_tokens_as_success`].
     pub max_tokens_as_success: bool,
     /// Take SIGINT and SIGTERM as requests to end, in order; a second one ends at once. Off unless asked for;
@@ -49,6 +55,8 @@ impl Default for ServeOptions {
             release_within: Duration::from_secs(5),
             max_backlog: 4 << 20,
             when_full: WhenFull::Block,
+            max_threads: Some(512),
+            deterministic: false,
             max_tokens_as_success: true,
             signals: false,
         }
@@ -100,6 +108,10 @@ pub fn serve_stdio<H: AgentHost>(host: H, options: ServeOptions) -> io::Result<S
 /// agents run on threads that come and go as needed. An agent that is still at work when the bounds in time have
 /// passed is left behind.
 ///
+/// Most agents want [`Turns`](super::turns::Turns) as their host; the guide is the documentation of
+/// [its module](super::turns). This is a host that says everything itself, and says too little for clients that wait for
+/// the receipt of a prompt:
+///
 /// ```
 /// use std::io::{self, Read, Write};
 /// use dsh_wire::json::{Json, JsonString};
@@ -146,16 +158,11 @@ pub fn serve_stdio<H: AgentHost>(host: H, options: ServeOptions) -> io::Result<S
 pub fn serve<H: AgentHost>(host: H, input: OwnedFd, output: OwnedFd, options: ServeOptions) -> io::Result<Served> {
     let pump = Pump::new(input, output)?;
     let signals = options.signals.then(|| Signals::register(pump.registry(), Pump::FREE_TOKEN)).transpose()?;
-    let mut server = Server::new();
+    let mut server = if options.deterministic { Server::with_seed(0) } else { Server::new() };
     server.max_tokens_as_success(options.max_tokens_as_success);
-    let shared = Arc::new(Shared::new(server, pump.waker(), options.max_backlog, options.when_full));
-    let agents = Agents {
-        host: Arc::new(host),
-        shared: shared.clone(),
-        lanes: Lanes::new(),
-        cells: BTreeMap::new(),
-        look_at: 16,
-    };
+    let shared = Arc::new(Shared::new(server, pump.waker(), &options));
+    let lanes = options.max_threads.map_or_else(Lanes::new, Lanes::with_limit);
+    let agents = Agents { host: Arc::new(host), shared: shared.clone(), lanes, cells: BTreeMap::new(), look_at: 16 };
     let mut serving = Serving {
         pump,
         signals,
@@ -170,6 +177,11 @@ pub fn serve<H: AgentHost>(host: H, input: OwnedFd, output: OwnedFd, options: Se
     };
     let served = serving.run();
     serving.agents.lanes.close();
+    let mut hub = serving.shared.lock();
+    // Agents that were left behind do not wait for a client that is not heard any more.
+    hub.server.close();
+    hub.asked = Asked::default();
+    drop(hub);
     served
 }
 
@@ -335,6 +347,7 @@ impl<H: AgentHost> Agents<H> {
                     shared.act(|server| server.directory(reply, outcome));
                 });
             }
+            Task::Answered { call, outcome } => shared.lock().asked.answered(call, outcome),
             Task::Release { session } => {
                 let cell = self.cells.remove(&session).unwrap_or_default();
                 self.run(Some(session.clone()), move || {

@@ -4,7 +4,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::{Blocks, Decode, DecodeError, Expected, Problem, SessionEvent, SurfaceOp};
-use crate::json::{Json, JsonBuf, JsonStr, JsonString, Kind};
+use crate::json::{Foreseen, Json, JsonBuf, JsonStr, JsonString, Kind};
 
 /// A notification of the runtime, as a view of its frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,13 +40,19 @@ impl<'a> Notification<'a> {
     ///
     /// # Errors
     /// Params of a known method that are not as they must be; method and params are still with the caller.
+    #[inline]
     pub fn decode(method: JsonStr<'a>, params: Json<'a>) -> Result<Self, DecodeError> {
-        if method.get() == "\"session.event\"" {
-            let body = NotificationBody::SessionEvent(Decode::decode(params)?);
-            return Ok(Self { method, params, body });
+        if method.get() == "\"session.event\""
+            && let Some(event) = SessionEventParams::in_order(params)
+        {
+            return Ok(Self { method, params, body: NotificationBody::SessionEvent(event) });
         }
+        Self::decode_any(method, params)
+    }
+
+    fn decode_any(method: JsonStr<'a>, params: Json<'a>) -> Result<Self, DecodeError> {
         let body = match &*method.to_string_lossy() {
-            SessionEventParams::METHOD => NotificationBody::SessionEvent(Decode::decode(params)?),
+            SessionEventParams::METHOD => NotificationBody::SessionEvent(SessionEventParams::in_any_order(params)?),
             SessionStatusParams::METHOD => NotificationBody::SessionStatus(Decode::decode(params)?),
             SubagentStartedParams::METHOD => NotificationBody::SubagentStarted(Decode::decode(params)?),
             SubagentFinishedParams::METHOD => NotificationBody::SubagentFinished(Decode::decode(params)?),
@@ -161,24 +167,24 @@ impl<'a> SessionEventParams<'a> {
     pub const METHOD: &'static str = "session.event";
 
     /// What [`Decode`] gives, for events as the official runtime writes them, which are all that come in numbers: these
-    /// members, in this order.
+    /// members, in this order, no white space.
+    #[inline]
     fn in_order(json: Json<'a>) -> Option<Self> {
-        let mut members = json.members();
-        let session_id = members.take_named("\"sessionId\":")?.as_str()?;
-        let event = members.walk_named("\"event\":", |members| {
-            let kind = members.take_named("\"type\":")?.as_str()?;
-            let seq = members.take_count("\"seq\":")?;
-            let time = members.take_count("\"time\":")?;
-            let data = members.take_named("\"data\":")?;
-            let surface_op = match members.take_named("\"surfaceOp\":") {
-                Some(json) if json.get() == "\"append\"" => Some(SurfaceOp::Append),
-                Some(_) => return None,
-                None => None,
-            };
-            let event = SessionEvent { kind, seq, time, data, source_event_seqs: None, surface_op, ignorable: None };
-            members.done().then_some(event)
-        })??;
-        members.done().then_some(Self { session_id, event })
+        let mut text = Foreseen::new(json);
+        text.pass(b"{\"sessionId\":")?;
+        let session_id = text.string()?;
+        text.pass(b",\"event\":{\"type\":")?;
+        let kind = text.string()?;
+        text.pass(b",\"seq\":")?;
+        let seq = text.count()?;
+        text.pass(b",\"time\":")?;
+        let time = text.count()?;
+        text.pass(b",\"data\":")?;
+        let data = text.value()?;
+        let surface_op = text.pass(b",\"surfaceOp\":\"append\"").map(|()| SurfaceOp::Append);
+        text.pass(b"}}")?;
+        let event = SessionEvent { kind, seq, time, data, source_event_seqs: None, surface_op, ignorable: None };
+        text.done().then_some(Self { session_id, event })
     }
 
     fn in_any_order(json: Json<'a>) -> Result<Self, DecodeError> {
@@ -324,7 +330,7 @@ mod tests {
         check(r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":20,"data":{"a":[1]}}}"#, true);
         check(r#"{"sessionId":"s\ud83d","event":{"type":"","seq":0,"time":2,"data":null,"surfaceOp":"append"}}"#, true);
         check(r#"{"sessionId": "s","event":{"type":"t", "seq":1,"time":2 ,"data":"\""}}"#, false);
-        check(r#"{"sessionId": "s" , "event": {"type": "t","seq":1,"time":2,"data":"\"" } }"#, true);
+        check(r#"{"sessionId": "s" , "event": {"type": "t","seq":1,"time":2,"data":"\"" } }"#, false);
         for other in [
             r#"{}"#,
             r#"[]"#,
@@ -333,6 +339,7 @@ mod tests {
             r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2,"data":{},"type":"u"}}"#,
             r#"{"sessionId":"s","event":{"type":"t","seq":1.0,"time":2,"data":{}}}"#,
             r#"{"sessionId":"s","event":{"type":"t","seq":-1,"time":2,"data":{}}}"#,
+            r#"{"sessionId":"s","event":{"type":"t","seq":1e2,"time":2,"data":{}}}"#,
             r#"{"sessionId":"s","event":{"type":"t","seq":12345678901234567890,"time":2,"data":{}}}"#,
             r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2}}"#,
             r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":2,"data":{},"surfaceOp":{"op":"replace"}}}"#,

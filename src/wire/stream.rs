@@ -170,6 +170,20 @@ payload! {
     }
 }
 
+impl TokenUsage {
+    /// Of a call that used no cache.
+    pub fn new(input_tokens: u64, output_tokens: u64) -> Self {
+        Self {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens: Some(0),
+            cache_write_tokens: Some(0),
+            reasoning_tokens: None,
+            total_tokens: Some(input_tokens.saturating_add(output_tokens)),
+        }
+    }
+}
+
 payload! {
     /// What a provider wants back with the next call. The shape is the provider's; this is the official adapter's.
     pub struct ReplayState<'a> {

@@ -10,7 +10,7 @@ use dsh_wire::stdio::{
     CallOptions, Cause, DeepSeekHarness, ErrorKind, Exit, HarnessClient, HarnessOptions, Launch, PendingCall,
     RunOptions, SpawnFault, Stderr,
 };
-use dsh_wire::wire::{ContentBlock, InitializeParams};
+use dsh_wire::wire::ContentBlock;
 use serde_json::json;
 
 use crate::faulty::{SECOND, chain, count, exists, faulty, options, route, start, within};
@@ -612,7 +612,7 @@ fn a_runtime_can_be_made_to_die_with_its_parent() {
 fn a_conversation_with_the_embedded_runtime() {
     let launch = Launch::new(env!("CARGO_BIN_EXE_dsh-wire")).arg("serve");
     let directory = std::env::temp_dir().display().to_string();
-    let route = InitializeParams::new(directory, "deepseek-official", "deepseek-v4-flash");
+    let route = dsh_wire::wire::InitializeParams::new(directory, "deepseek-official", "deepseek-v4-flash");
     let mut harness = DeepSeekHarness::start(&HarnessOptions::new(launch, route)).unwrap();
     let mut session = harness.session("s");
     for text in ["hello", "\u{4f60}\u{597d} \u{1f600}"] {

@@ -4,10 +4,12 @@
 mod bounds;
 #[cfg(feature = "stdio")]
 mod client;
+#[cfg(feature = "stdio")]
+mod client_faults;
 #[cfg(feature = "cli")]
 mod command;
-#[cfg(feature = "stdio")]
-mod faults;
+#[cfg(feature = "cli")]
+mod embedded;
 #[cfg(feature = "stdio")]
 mod faulty;
 mod frame;
@@ -24,8 +26,16 @@ mod properties;
 mod recording;
 mod replay;
 #[cfg(feature = "cli")]
+mod runtime;
+#[cfg(feature = "cli")]
 mod serve;
 mod server;
+#[cfg(feature = "cli")]
+mod server_faults;
 #[cfg(feature = "stdio")]
 mod shared;
+#[cfg(feature = "cli")]
+mod subagents;
+#[cfg(feature = "stdio")]
+mod turns;
 mod wire;

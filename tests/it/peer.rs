@@ -16,6 +16,7 @@ fn events(peer: &mut Peer<&str>) -> Vec<String> {
             Event::Aborted { tag, reason, .. } => format!("{tag}: aborted, {reason}"),
             Event::Lost { tag, why, .. } => format!("{tag}: lost, {why}"),
             Event::Unmatched { id, .. } => format!("unmatched {id:?}"),
+            Event::RequestTooLong { method, reply, limit } => format!("request {:?} {method} over {limit}", reply.id()),
             Event::Dropped(dropped) => format!("dropped {} ({} bytes): {}", dropped.number, dropped.len, dropped.why),
         });
     }
@@ -269,8 +270,13 @@ fn an_answer_over_the_limit_ends_its_call_at_once() {
             check(|id| format!("{{\"id\":{id},\"a\":\"{fill}\",\"b\":{tokens},\"result\":\"{long}\"}}\n"), 300);
         assert_eq!(early, [lost], "filled with {} bytes", fill.len());
     }
+    let [early, late] = check(|id| format!("{{\"method\":\"m\",\"id\":{id},\"params\":\"{long}\"}}\n"), 300);
+    assert!(
+        early.len() == 1 && early[0].starts_with("request \"req_") && early[0].ends_with("m over 300"),
+        "{early:?}"
+    );
+    assert_eq!(late.len(), 1);
     for line in [
-        r#"{"method":"m","id":ID,"params":"LONG"}"#,
         r#"{"id":ID,"method":"LONG"}"#,
         r#"{"id":ID,"m\u0065thod":"LONG"}"#,
         r#"{"id":ID,,"result":"LONG"}"#,

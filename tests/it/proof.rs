@@ -27,7 +27,7 @@ fn holds(name: &str) {
     let mut odd = Odd::new(0x0dd, Vec::new());
     let mut random = Random::new(0x5eed);
     // A sequence of operations takes as long as many lines.
-    let operations = name == "peer" || name == "pair";
+    let operations = ["peer", "pair", "server", "client"].contains(&name);
     for case in 0..setting("DSH_WIRE_CASES", 4000) / if operations { 10 } else { 1 } {
         let mut input = if case % 2 == 0 { odd.line() } else { Vec::new() };
         if input.is_empty() || operations {
@@ -73,6 +73,16 @@ fn a_peer_does_what_its_model_does() {
 #[test]
 fn two_peers_lose_nothing() {
     holds("pair");
+}
+
+#[test]
+fn a_server_answers_everything_once_whatever_client_and_host_do() {
+    holds("server");
+}
+
+#[test]
+fn a_client_does_what_its_model_does_whatever_the_runtime_says() {
+    holds("client");
 }
 
 #[test]

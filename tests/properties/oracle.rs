@@ -388,26 +388,28 @@ fn dispatch(cut: usize, trimmed: &[u16]) -> Dispatch {
     }
 }
 
-/// The string id of the response that a line over the limit begins like: the last complete `id` among the members in
-/// its first bytes, where no `method` stands among them, complete or begun.
-pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<Vec<u16>> {
+/// What a line over the limit begins like: the text of its id and, in a request, the method. Judged by the last complete
+/// `id` and `method` among the members in its first bytes; `None` where the line ends in the middle of a `method`.
+pub(crate) fn beginning(prefix: &[u8]) -> Option<(String, Option<Vec<u16>>)> {
     let units = decode(prefix);
     // Only its beginning can be trimmed: the line goes on.
     let (cut, _) = trim(&units);
     let is = |name: &Node, what: &str| name.string().is_some_and(|name| name.iter().copied().eq(what.encode_utf16()));
-    let (mut id, mut method) = (None, false);
+    let (mut id, mut method, mut begun) = (None, None, false);
     let text = &units[cut..];
     let end = parse(text, &mut |name, value| {
-        method |= is(name, "method");
+        begun = value.is_none() && is(name, "method");
         if let Some(value) = value.filter(|_| is(name, "id")) {
             id = Some(value.clone());
         }
+        if let Some(value) = value.filter(|_| is(name, "method")) {
+            method = Some(value.clone());
+        }
     });
     let goes_on = end.is_ok() || end == Err(Fail::At(text.len()));
-    if !goes_on || method {
-        return None;
-    }
-    id.and_then(|id| id.string().map(<[u16]>::to_vec))
+    let id = id.filter(|id| matches!(id.value, Value::String(_) | Value::Number)).filter(|_| goes_on && !begun)?;
+    let id = String::from_utf16_lossy(&text[id.span]);
+    Some((id, method.and_then(|method| method.string().map(<[u16]>::to_vec))))
 }
 
 /// `JSON.stringify` of a string (ECMA-262 QuoteJSONString).

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use dsh_wire::frame::{Frame, Outcome};
-use dsh_wire::json;
+use dsh_wire::json::{self, Json};
 use dsh_wire::peer::{AbortToken, CallId, DropReason, Event, LostReason, Mark, Peer, Reply, SendError};
 use serde::ser::{Error, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -71,6 +71,7 @@ enum Expected {
     Aborted { tag: u32, token: usize },
     InputEnded { tag: u32 },
     AnswerTooLong { tag: u32 },
+    RequestTooLong { id: String, method: Vec<u16> },
     Line { number: u64, bytes: Vec<u8> },
     TooLong { number: u64, len: usize, prefix: Vec<u8> },
     Unterminated { number: u64, len: usize, prefix: Vec<u8> },
@@ -213,7 +214,7 @@ impl World {
         }
         assert_eq!(self.peer.pending(), self.pending.len());
         assert_eq!(self.peer.has_tokens(), self.pending.iter().any(|call| call.token.is_some()));
-        assert_eq!(self.peer.replies_owed(), self.owed);
+        assert_eq!(self.peer.replies_owed(), if self.output_ended { 0 } else { self.owed });
         assert_eq!(self.peer.input_ended(), self.input_ended);
         for (mark, sent) in &self.marks {
             let flushed = self.frames[..*sent].iter().all(Sent::is_done);
@@ -430,6 +431,12 @@ impl World {
                 assert_eq!((tag, limit), (ours, self.limit));
                 end = Some(tag);
             }
+            (Event::RequestTooLong { method, reply, limit }, Expected::RequestTooLong { id, method: ours }) => {
+                assert_eq!((reply.id().get(), limit), (&*id, self.limit));
+                assert_eq!(method, Json::new(&oracle::quote(&ours)).unwrap().as_str().unwrap());
+                self.replies.push(reply);
+                self.owed += 1;
+            }
             (Event::Dropped(dropped), Expected::TooLong { number, len, prefix }) => {
                 assert_eq!((dropped.number, dropped.len, dropped.prefix), (number, len as u64, &*prefix));
                 assert_eq!(dropped.why, DropReason::TooLong { limit: self.limit });
@@ -492,9 +499,16 @@ impl World {
             let prefix = rest[..len.min(self.limit).min(256)].to_vec();
             if len > self.limit && !self.told {
                 self.told = true;
-                let id = oracle::id_in_prefix(&prefix).map(|id| String::from_utf16_lossy(&id));
-                if let Some(index) = self.pending.iter().position(|call| Some(&call.id) == id.as_ref()) {
-                    return Some(Expected::AnswerTooLong { tag: self.pending.remove(index).tag });
+                match oracle::beginning(&prefix) {
+                    Some((id, Some(method))) => return Some(Expected::RequestTooLong { id, method }),
+                    Some((id, None)) => {
+                        let id = Json::new(&id).ok().and_then(Json::as_str);
+                        let waits = |call: &Call| id.is_some_and(|id| id == *call.id);
+                        if let Some(index) = self.pending.iter().position(waits) {
+                            return Some(Expected::AnswerTooLong { tag: self.pending.remove(index).tag });
+                        }
+                    }
+                    None => {}
                 }
                 continue;
             }

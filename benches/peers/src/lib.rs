@@ -6,4 +6,5 @@ pub mod encode;
 pub mod lines;
 pub mod measure;
 pub mod round_trip;
+pub mod serve;
 pub mod typed;

@@ -1,13 +1,13 @@
 //! Measures dsh-wire against its peers and against what the machine can do.
 //!
 //! - `dsh-wire-bench`: all figures, with interleaved repetitions and medians.
-//! - `dsh-wire-bench decode | typed | encode | lines | round-trip`: one of the tables.
+//! - `dsh-wire-bench decode | typed | encode | lines | round-trip | serve`: one of the tables.
 //! - `dsh-wire-bench count SUBJECT CORPUS`: one pass, for callgrind.
 //! - `dsh-wire-bench run SUBJECT CORPUS`: passes for two seconds, for a profiler.
 //! - `dsh-wire-bench line LEN`: one line of that many bytes through a peer, for its peak of memory.
 
 use dsh_wire_bench::corpus::{self, Corpus};
-use dsh_wire_bench::{decode, encode, lines, round_trip, typed};
+use dsh_wire_bench::{decode, encode, lines, round_trip, serve, typed};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,12 +22,14 @@ fn main() {
             encode::table();
             lines::table();
             round_trip::table();
+            serve::table();
         }
         ["decode"] => decode::table(&corpora()),
         ["typed"] => typed::table(&corpora()),
         ["encode"] => encode::table(),
         ["lines"] => lines::table(),
         ["round-trip"] => round_trip::table(),
+        ["serve"] => serve::table(),
         ["count", subject, corpus] => {
             let corpus = corpus::generate(known(corpus), 1 << 18);
             std::hint::black_box(decode::pass(subject, &corpus, &corpus.lines()));

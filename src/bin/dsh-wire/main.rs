@@ -33,18 +33,7 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Call(call::Args),
-    /// Be a runtime on stdin and stdout, with an offline agent that echoes
-    ///
-    /// Sessions are kept in DSH_HOME, where that is set.
-    #[command(after_help = "\
-Example:
-  dsh-wire run \"hello\" -- dsh-wire serve
-  dsh-wire serve < requests.jsonl | dsh-wire inspect")]
-    Serve {
-        /// Accepted, since the official clients ask for one, and ignored
-        #[arg(long, value_name = "NAME")]
-        profile: Option<String>,
-    },
+    Serve(serve::Args),
     Inspect(inspect::Args),
 }
 
@@ -62,7 +51,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Call(args) => call::call(&args),
-        Command::Serve { profile: _ } => return serve::serve(),
+        Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)

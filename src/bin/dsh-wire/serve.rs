@@ -3,16 +3,114 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args as ClapArgs;
+use dsh_wire::stdio::turns::Turns;
 use dsh_wire::stdio::{ServeOptions, Served, serve_stdio};
 
-use crate::agent::Host;
+use crate::agent::{Host, Script};
+
+/// Be a runtime on stdin and stdout, with an offline agent that does what prompts say
+///
+/// It stands in for the official runtime in tests of programs that drive one. Sessions are kept in DSH_HOME, where that
+/// is set, and can be resumed.
+#[derive(ClapArgs)]
+#[command(after_help = EXAMPLE, after_long_help = DIRECTIVES)]
+pub(crate) struct Args {
+    /// Accepted, since the official clients ask for one, and ignored
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Rules that choose the answers, tried before the directives (see below)
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Count ids and times instead of taking them from chance and from the clock
+    ///
+    /// Two runs with the same requests send the same frames, session by session: an event of number n has the time of
+    /// 2024-01-01 and n milliseconds.
+    #[arg(long)]
+    deterministic: bool,
+    /// Let no more than so many turns run at once
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+const EXAMPLE: &str = "\
+Example:
+  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve
+
+The directives of prompts and the script file are described by --help.";
+
+const DIRECTIVES: &str = "\
+Directives:
+  A prompt that starts with one of these is answered as it says; any other is echoed as \"echo: PROMPT\" (longer ones than
+  10000 characters by their length only). Several, separated by \" && \", are taken one a step.
+
+    @say TEXT                TEXT
+    @think THOUGHT | TEXT    thinking, then TEXT
+    @long N                  N characters
+    @unicode                 Chinese, emoji, line separators, NUL
+    @maxtokens [TEXT]        TEXT, cut at the limit of tokens
+    @slow SECONDS [TEXT]     waits before the answer
+    @drip SECONDS [TEXT]     waits between its pieces
+    @bash COMMAND            runs a command, then a final text
+    @tools N COMMAND         the same N times in one message
+    @tool NAME JSON          calls any tool
+    @agent PROMPT            starts a sub-agent with that prompt
+    @agents N PROMPT         starts N of them
+                             ($AGENT in the arguments of a tool is the id of the last one)
+    @error STATUS [TIMES]    the model call fails with this HTTP status, always or so often
+    @sseerror, @cut, @garbage, @empty
+                             the model call breaks off, or brings nothing
+    @flood N [BYTES]         N events of type dsh-wire/flood
+    @ask METHOD [JSON]       makes a request to the client, and answers what it answered
+    @stderr TEXT             writes a line to stderr
+    @panic                   the agent panics; the turn ends with an error
+    @die [CODE]              the process exits at once
+    @kill                    the process is killed
+
+Script file:
+  A JSON list of rules; the first one that matches a prompt answers it, one reply a step:
+
+    [{\"match\": \"regular expression\", \"replies\": [REPLY, ...]}, ...]
+
+  A REPLY is an object, every member of which is optional:
+
+    \"thinking\", \"text\"          texts
+    \"tools\"                     [{\"name\": \"bash\", \"input\": {\"command\": \"ls\"}}]
+    \"status\", \"times\"           an HTTP error, at most so often
+    \"stop_reason\"               \"max_tokens\"
+    \"delay\", \"delta_delay\"      seconds before the answer, and between its pieces
+    \"deltas\"                    the number of pieces
+    \"usage\"                     {\"input_tokens\": 10, \"output_tokens\": 3}
+    \"fault\"                     \"cut\", \"garbage\", \"sseerror\" or \"empty\"
+    \"flood\"                     {\"events\": 1000, \"bytes\": 100}
+    \"ask\"                       {\"method\": \"m\", \"params\": {}, \"within\": 10}
+    \"stderr\", \"die\", \"kill\", \"panic\"
+                                as the directives
+
+Exit codes:
+  0    after shutdown, at the end of the input, and after SIGTERM
+  1    the client has closed the output, or the input could not be read
+  2    wrong usage, or a script that cannot be used
+  130  after SIGINT";
 
 /// Serves until the client has had enough. Nothing but frames goes to stdout.
-pub(crate) fn serve() -> ExitCode {
+pub(crate) fn serve(args: &Args) -> ExitCode {
+    let script = match args.script.as_deref().map(Script::read).transpose() {
+        Ok(script) => script.unwrap_or_default(),
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
     let home = std::env::var_os("DSH_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let mut turns = Turns::new(Host::new(home, script));
+    if let Some(threads) = args.threads {
+        turns = turns.at_once(threads);
+    }
     let mut options = ServeOptions::default();
+    options.deterministic = args.deterministic;
     options.max_tokens_as_success = std::env::var_os("DSH_MAX_TOKENS_AS_SUCCESS").is_none_or(|value| value != "false");
-    match serve_stdio(Host::new(home), options) {
+    match serve_stdio(turns, options) {
         Ok(served) => {
             if let Served::OutputClosed(error) | Served::InputFailed(error) = &served {
                 eprintln!("error: {error}");

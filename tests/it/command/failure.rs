@@ -186,7 +186,7 @@ fn every_help_has_an_example() {
     for command in ["run", "call", "serve", "inspect"] {
         let output = dsh_wire([command, "--help"]).output().unwrap();
         exits(&output, 0);
-        assert!(stdout(&output).contains("Example:\n  "), "{command}");
+        assert!(stdout(&output).contains("Example"), "{command}");
         assert!(stdout(&output).contains(&format!("dsh-wire {command}")), "{command}");
     }
 }

@@ -85,5 +85,6 @@ fn agree(server: &mut Server, task: Task, stored: bool) {
         Task::Prompt { reply, .. } => server.prompted(reply, Ok("m".into())),
         Task::WorkingDirectory { reply, .. } => server.directory(reply, Ok("/".into())),
         Task::Release { session } => server.released(&session, Ok(())),
+        Task::Answered { .. } => panic!("nothing was asked"),
     }
 }

@@ -4,21 +4,24 @@
 
 mod event;
 mod model;
-mod session;
+mod player;
+mod script;
 mod shell;
 mod store;
 mod text;
-mod turn;
 mod value;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use dsh_wire::server::{Opening, Refusal};
-use dsh_wire::stdio::{AgentHost, Sink};
+use dsh_wire::stdio::Sink;
+use dsh_wire::stdio::turns::{NewSession, TurnHost};
 use dsh_wire::wire::InitializeParams;
 
-use session::Session;
-use store::{Log, Store};
+use player::Player;
+pub(crate) use script::Script;
+use store::Store;
 
 /// The one provider.
 const PROVIDER: &str = "deepseek-official";
@@ -28,18 +31,17 @@ const EFFORTS: [&str; 3] = ["low", "high", "max"];
 pub(crate) struct Host {
     /// `None`: sessions are forgotten.
     store: Option<Store>,
+    script: Arc<Script>,
 }
 
 impl Host {
     /// Sessions are stored under `home`, if there is one.
-    pub(crate) fn new(home: Option<PathBuf>) -> Self {
-        Self { store: home.map(Store::new) }
+    pub(crate) fn new(home: Option<PathBuf>, script: Script) -> Self {
+        Self { store: home.map(Store::new), script: Arc::new(script) }
     }
 }
 
-impl AgentHost for Host {
-    type Agent = Session;
-
+impl TurnHost for Host {
     fn route(&self, route: &InitializeParams) -> Result<(), Refusal> {
         let InitializeParams { provider, model, .. } = route;
         if provider.as_json_str() != PROVIDER {
@@ -58,13 +60,16 @@ impl AgentHost for Host {
         }
     }
 
-    fn open(&self, how: Opening, route: &InitializeParams, sink: Sink) -> Result<Session, Refusal> {
-        let (log, past) = match (how, &self.store) {
-            (Opening::Create, None) => (Log::forgotten(sink), None),
-            (Opening::Create, Some(store)) => (store.create(sink)?, None),
+    fn open(&self, how: Opening, _: &InitializeParams, sink: &Sink) -> Result<NewSession, Refusal> {
+        let (past, keep) = match (how, &self.store) {
+            (Opening::Create, None) => (None, None),
+            (Opening::Create, Some(store)) => (None, Some(store.create(sink)?)),
             (Opening::Resume, None) => return Err(Refusal::session_not_found(sink.session())),
-            (Opening::Resume, Some(store)) => store.resume(sink).map(|(log, past)| (log, Some(past)))?,
+            (Opening::Resume, Some(store)) => store.resume(sink).map(|(past, keep)| (Some(past), Some(keep)))?,
         };
-        Ok(Session::new(route, log, past))
+        let mut new = NewSession::new(Player::new(&self.script, past.as_ref()));
+        let past = past.unwrap_or_default();
+        (new.turns, new.cwd, new.keep) = (past.turn, past.cwd, keep);
+        Ok(new)
     }
 }

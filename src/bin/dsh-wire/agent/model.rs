@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use dsh_wire::json::{Json, JsonStr, JsonString};
+use dsh_wire::json::{Json, JsonBuf, JsonStr, JsonString};
+use dsh_wire::wire::stream::TokenUsage;
 
 use super::text;
 
@@ -16,6 +17,9 @@ const MOST_TEXT: usize = 16 << 20;
 /// Chinese, emoji, combining marks, line separators, control characters.
 const UNICODE_SAMPLE: &str = "\u{4f60}\u{597d}\u{ff0c}\u{4e16}\u{754c} \u{2014} \u{1f600} \
     \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} e\u{301} \u{e9} line\u{2028}sep para\u{2029}sep nul\0tab\tend";
+
+/// How long the client may take to answer a request.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// What `@long` repeats.
 const FILLER: &str = "All work and no play makes the fake model a dull one. ";
@@ -36,6 +40,26 @@ pub(super) struct Reply {
     pub(super) status: Option<(u16, Option<u32>)>,
     /// The stream breaks after the text.
     pub(super) fault: Option<Fault>,
+    /// Done before the answer.
+    pub(super) acts: Vec<Act>,
+    pub(super) usage: TokenUsage,
+}
+
+/// What is done beside an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Act {
+    /// Tells so many events of this size.
+    Flood { events: u64, bytes: usize },
+    /// Ends the process at once.
+    Exit(i32),
+    /// Has the process killed.
+    Kill,
+    /// Writes a line to stderr.
+    Stderr(String),
+    /// Panics in the middle of the turn.
+    Panic,
+    /// Asks the client; the answer is its answer.
+    Ask { method: String, params: JsonBuf, within: Duration },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,10 +75,12 @@ pub(super) enum Fault {
     Error,
     Cut,
     Garbage,
+    /// Nothing comes at all.
+    Empty,
 }
 
 impl Reply {
-    fn text(text: impl Into<JsonString>) -> Self {
+    pub(super) fn text(text: impl Into<JsonString>) -> Self {
         Self {
             thinking: None,
             text: text.into(),
@@ -65,7 +91,13 @@ impl Reply {
             pieces: 3,
             status: None,
             fault: None,
+            acts: Vec::new(),
+            usage: TokenUsage::new(100, 20),
         }
+    }
+
+    fn act(act: Act, text: &str) -> Self {
+        Self { acts: [act].into(), ..Self::text(text) }
     }
 
     fn tools(name: &str, arguments: &str, count: usize) -> Self {
@@ -76,7 +108,11 @@ impl Reply {
 
 /// The answer to a prompt in the step that many steps after it.
 pub(super) fn answer(prompt: JsonStr<'_>, step: usize) -> Reply {
-    let mut replies = compile(prompt);
+    choose(compile(prompt), step)
+}
+
+/// The reply of this step; the last one where there are not so many, unless it would go on for ever.
+pub(super) fn choose(mut replies: Vec<Reply>, step: usize) -> Reply {
     if step >= replies.len() && replies.last().is_some_and(|last| !last.tools.is_empty()) {
         return Reply::text("Nothing more to do.");
     }
@@ -163,9 +199,29 @@ fn directive(text: &str, whole: JsonStr<'_>) -> Vec<Reply> {
         "@sseerror" => [Reply { fault: Some(Fault::Error), ..Reply::text("half an ans") }].into(),
         "@cut" => [broken(Fault::Cut)].into(),
         "@garbage" => [broken(Fault::Garbage)].into(),
+        "@empty" => [broken(Fault::Empty)].into(),
+        "@agent" => [Reply::tools("subagent", &agent(&rest), 1), last()].into(),
+        "@agents" => [Reply::tools("subagent", &agent(&tail), head.parse().unwrap_or(1)), last()].into(),
+        "@flood" => {
+            let act = Act::Flood { events: head.parse().unwrap_or(1000), bytes: tail.parse().unwrap_or(100) };
+            [Reply::act(act, "The flood is over.")].into()
+        }
+        "@die" => [Reply::act(Act::Exit(head.parse().unwrap_or(1)), "")].into(),
+        "@kill" => [Reply::act(Act::Kill, "")].into(),
+        "@panic" => [Reply::act(Act::Panic, "")].into(),
+        "@stderr" => [Reply::act(Act::Stderr(rest.clone()), "Written to stderr.")].into(),
+        "@ask" => {
+            let params = JsonBuf::new(&tail).unwrap_or_else(|_| Json::EMPTY_OBJECT.to_buf());
+            [Reply::act(Act::Ask { method: head, params, within: ANSWER_WITHIN }, "")].into()
+        }
         // Not known: it is a prompt like any other.
         _ => [Reply::text(text::echo(whole))].into(),
     }
+}
+
+/// The arguments of a sub-agent call, written as Python does.
+fn agent(prompt: &str) -> String {
+    format!("{{\"description\": \"fake child\", \"prompt\": {}}}", JsonString::from(prompt).as_json_str().get())
 }
 
 /// The arguments of a bash call, written as Python does.
@@ -199,5 +255,12 @@ mod tests {
         assert_eq!(reply("@bash true && @bash false", 2).text, "Nothing more to do.".into());
         assert_eq!(reply("@error 429 2", 0).status, Some((429, Some(2))));
         assert_eq!(reply("@think a | b", 0).thinking.as_deref(), Some("a"));
+        let child = ToolUse {
+            name: "subagent".into(),
+            arguments: r#"{"description": "fake child", "prompt": "@say \"x\""}"#.into(),
+        };
+        assert_eq!(reply(r#"@agents 2 @say "x""#, 0).tools, [child.clone(), child]);
+        assert_eq!(reply("@flood 3 9", 0).acts, [Act::Flood { events: 3, bytes: 9 }]);
+        assert_eq!(reply("@die 3", 0).acts, [Act::Exit(3)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The log of a session: told to the client, and kept as JSON lines if there is a place for it.
+//! The logs of sessions, kept as JSON lines.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use dsh_wire::json::{Json, JsonString};
 use dsh_wire::server::{NewEvent, Refusal, Stamp};
 use dsh_wire::stdio::Sink;
+use dsh_wire::stdio::turns::Keep;
 
 use super::event;
-use super::value::{Value, object};
+use super::value::object;
 
 /// Longest file name that an id is written out in.
 const LONGEST_NAME: usize = 120;
@@ -19,13 +20,11 @@ pub(super) struct Store {
     folder: PathBuf,
 }
 
-/// Tells the events of one session, and keeps them.
-pub(super) struct Log {
-    pub(super) sink: Sink,
-    /// `None`: events are forgotten.
+/// The file of one session.
+struct Log {
+    session: JsonString,
+    /// `None` once it could not be written.
     file: Option<File>,
-    /// The number of the last event.
-    last: u64,
 }
 
 /// What has to be known of a session that goes on.
@@ -50,19 +49,19 @@ impl Store {
         Self { folder: home.join("dsh-wire").join("sessions") }
     }
 
-    pub(super) fn create(&self, sink: Sink) -> Result<Log, Refusal> {
+    pub(super) fn create(&self, sink: &Sink) -> Result<Keep, Refusal> {
         std::fs::create_dir_all(&self.folder).map_err(|error| cannot("store", sink.session(), &error))?;
         match File::options().append(true).create_new(true).open(self.path(sink.session())) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Refusal::session_exists(sink.session())),
             Err(error) => Err(cannot("store", sink.session(), &error)),
             Ok(file) => {
                 lock(&file, sink.session())?;
-                Ok(Log { sink, file: Some(file), last: 0 })
+                Ok(Log::new(sink, file).into_keep())
             }
         }
     }
 
-    pub(super) fn resume(&self, sink: Sink) -> Result<(Log, Past), Refusal> {
+    pub(super) fn resume(&self, sink: &Sink) -> Result<(Past, Keep), Refusal> {
         let failed = |error: io::Error| match error.kind() {
             ErrorKind::NotFound => Refusal::session_not_found(sink.session()),
             _ => cannot("read", sink.session(), &error),
@@ -72,13 +71,13 @@ impl Store {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         let past = Past::read(&String::from_utf8_lossy(&bytes));
-        let mut log = Log { sink, file: Some(file), last: 0 };
+        let mut log = Log::new(sink, file);
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             // The end of a line that was cut off; it must not spoil the next one.
             log.write("");
         }
-        log.continue_from(&past);
-        Ok((log, past))
+        log.continue_from(&past, sink);
+        Ok((past, log.into_keep()))
     }
 
     /// Letters and digits as they are, all else as `~` and two hex digits; a long name is cut and told apart by a hash.
@@ -118,62 +117,36 @@ fn lock(file: &File, session: &JsonString) -> Result<(), Refusal> {
 }
 
 impl Log {
-    /// One that keeps nothing.
-    pub(super) fn forgotten(sink: Sink) -> Self {
-        Self { sink, file: None, last: 0 }
+    fn new(sink: &Sink, file: File) -> Self {
+        Self { session: sink.session().clone(), file: Some(file) }
     }
 
-    pub(super) fn last(&self) -> u64 {
-        self.last
-    }
-
-    /// Tells an event and keeps it; returns its number.
-    pub(super) fn event(&mut self, kind: &str, data: &Value) -> u64 {
-        self.tell(&NewEvent::new(kind, data))
-    }
-
-    /// The same for a message that the model sees.
-    pub(super) fn message(&mut self, kind: &str, data: &Value) -> u64 {
-        self.tell(&NewEvent::new(kind, data).append())
-    }
-
-    pub(super) fn tell(&mut self, event: &NewEvent<'_, Value>) -> u64 {
-        // The sink blocks when it is full, and what we tell has a JSON form.
-        if let Ok(stamp) = self.sink.session_event(event) {
-            self.keep(event, stamp);
-        }
-        self.last
-    }
-
-    fn keep(&mut self, event: &NewEvent<'_, Value>, stamp: Stamp) {
-        self.last = stamp.seq;
-        if self.file.is_some()
-            && let Ok(line) = serde_json::to_string(&event.stamped(stamp))
-        {
-            self.write(&line);
-        }
+    fn into_keep(mut self) -> Keep {
+        Box::new(move |event| self.write(event))
     }
 
     fn write(&mut self, line: &str) {
         if let Some(file) = &mut self.file
             && let Err(error) = file.write_all(format!("{line}\n").as_bytes())
         {
-            eprintln!("dsh-wire: cannot store session \"{}\": {error}", self.sink.session());
+            eprintln!("dsh-wire: cannot store session \"{}\": {error}", self.session);
             self.file = None;
         }
     }
 
     /// Ends in the log what the last process left open, and says where this one begins. None of it is sent.
-    fn continue_from(&mut self, past: &Past) {
+    fn continue_from(&mut self, past: &Past, sink: &Sink) {
         let Some(mut stamp) = past.stamp else { return };
         let interrupted = object! { "turn" => past.turn, "reason" => object! { "kind" => "interrupted" } };
         for (kind, data) in [("turn/end", interrupted), ("session/end-seed", object! {})] {
             if kind == "session/end-seed" || past.in_turn {
                 stamp.seq += 1;
-                self.keep(&NewEvent::new(kind, &data), stamp);
+                if let Ok(line) = serde_json::to_string(&NewEvent::new(kind, &data).stamped(stamp)) {
+                    self.write(&line);
+                }
             }
         }
-        self.sink.number_from(stamp.seq + 1);
+        sink.number_from(stamp.seq + 1);
     }
 }
 

@@ -95,7 +95,7 @@ fn every_fault_of_the_table() {
 /// Runs a row in a process of its own; says how it failed, if it did.
 fn run_alone(row: &str) -> Option<String> {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["faults::the_row", "--exact", "--ignored", "--test-threads=1", "--nocapture"])
+        .args(["client_faults::the_row", "--exact", "--ignored", "--test-threads=1", "--nocapture"])
         .env(ROW, row)
         .output()
         .unwrap();
@@ -349,7 +349,7 @@ fn launcher_chain() {
 /// Runs [`hold_a_client`] in a process of its own and kills that; returns what its runtime's id was.
 fn kill_a_holder(how: &str) -> u32 {
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["faults::hold_a_client", "--exact", "--ignored", "--nocapture"])
+        .args(["client_faults::hold_a_client", "--exact", "--ignored", "--nocapture"])
         .env("DSH_WIRE_HOLD", how)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../../tests/properties/mod.rs"]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| properties::client::check(bytes));

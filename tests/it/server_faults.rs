@@ -1,0 +1,139 @@
+//! Faults that a runtime meets, each with a bound on the time that it may take.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::runtime::{INITIALIZE, Runtime, prompt};
+
+/// Nothing here takes a tenth of it on an idle machine.
+const BOUND: Duration = Duration::from_secs(20);
+
+#[track_caller]
+fn within_bound(what: &str, act: impl FnOnce()) {
+    let started = Instant::now();
+    act();
+    let took = started.elapsed();
+    assert!(took < BOUND, "{what}: {took:?}");
+}
+
+/// Whatever came before, the next request is answered, and nothing else is sent.
+#[test]
+fn lines_that_are_no_requests() {
+    let deep = format!(r#"{{"id":1,"method":{}"#, "[".repeat(100_000));
+    let rows: &[(&str, &str)] = &[
+        ("banner", "welcome to the client v1.0"),
+        ("log line", r#"{"level":"info"}"#),
+        ("brace", "}"),
+        ("scalar", "42"),
+        ("batch", r#"[{"id":1,"method":"nope"}]"#),
+        ("header framing", "Content-Length: 20"),
+        ("two objects", r#"{"id":1,"method":"a"}{"id":2,"method":"b"}"#),
+        ("response to nothing", r#"{"id":1,"result":{}}"#),
+        ("error to nothing", r#"{"id":"x","error":{"code":1,"message":"m"}}"#),
+        ("notification", r#"{"method":"shutdown"}"#),
+        ("unterminated nesting", &deep),
+        ("NUL", "\0"),
+    ];
+    let mut runtime = Runtime::ready();
+    for (what, line) in rows {
+        within_bound(what, || {
+            runtime.says(line);
+            runtime.says(r#"{"id":"next","method":"nope"}"#);
+            assert!(runtime.hears().starts_with(r#"{"jsonrpc":"2.0","id":"next","error""#), "{what}");
+        });
+    }
+    runtime.stdin = None;
+    assert_eq!(runtime.ends_well(), [""; 0]);
+}
+
+#[test]
+fn large_and_deep_requests() {
+    let mut runtime = Runtime::ready();
+    for (what, params) in [
+        ("20 MB", format!(r#"{{"x":"{}"}}"#, "y".repeat(20 << 20))),
+        ("100 000 levels", format!(r#"{{"x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000))),
+        ("100 000 members", format!("{{{}\"z\":1}}", "\"k\":1e400,".repeat(100_000))),
+    ] {
+        within_bound(what, || {
+            runtime.says(&format!(r#"{{"id":"big","method":"nope","params":{params}}}"#));
+            assert!(runtime.hears().contains(r#""id":"big","error""#));
+        });
+    }
+    within_bound("over the limit", || {
+        let chunk = vec![b'x'; 1 << 20];
+        let stdin = runtime.stdin.as_mut().unwrap();
+        (0..80).for_each(|_| stdin.write_all(&chunk).unwrap());
+        runtime.says("");
+        runtime.says(r#"{"id":"next","method":"nope"}"#);
+        assert!(runtime.hears().contains(r#""id":"next""#));
+    });
+    runtime.stdin = None;
+    runtime.ends_well();
+}
+
+/// Thousands of requests before the client reads, each with an answer as long: neither side waits for the other.
+#[test]
+fn a_client_that_writes_before_it_reads() {
+    within_bound("3000 requests", || {
+        let mut child = crate::runtime::command(None).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let method = "m".repeat(10_000);
+        writeln!(stdin, "{INITIALIZE}").unwrap();
+        for id in 0..3000 {
+            writeln!(stdin, r#"{{"id":{id},"method":"{method}"}}"#).unwrap();
+        }
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 3001);
+    });
+}
+
+/// A flood that nobody reads is held back; signals and the end of the input are heard all the same.
+#[test]
+fn a_client_that_never_reads() {
+    for signal in [Some(Signal::TERM), Some(Signal::INT), None] {
+        within_bound("a flood", || {
+            let mut child = crate::runtime::command(None).spawn().unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            writeln!(stdin, "{INITIALIZE}\n{}", prompt("1", "s", "@flood 1000000 1000")).unwrap();
+            std::thread::sleep(Duration::from_millis(500));
+            let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+            let resident =
+                status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB")?.trim().parse().ok());
+            assert!(resident.is_none_or(|kilobytes: u64| kilobytes < 100_000), "{resident:?} kB");
+            match signal {
+                Some(signal) => {
+                    rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+                }
+                None => drop(stdin),
+            }
+            // It gives up on the output when its time is up.
+            let code = child.wait().unwrap().code();
+            assert_eq!(code, Some(if signal == Some(Signal::INT) { 130 } else { 0 }));
+        });
+    }
+}
+
+/// Bounds of zero and of for ever.
+#[test]
+fn extreme_options() {
+    use dsh_wire::stdio::turns::Turns;
+    use dsh_wire::stdio::{ServeOptions, Served, serve};
+    for bound in [Duration::ZERO, Duration::MAX] {
+        within_bound("an end", || {
+            let (input, mut requests) = std::io::pipe().unwrap();
+            let (answers, output) = std::io::pipe().unwrap();
+            let mut options = ServeOptions::default();
+            (options.finish_within, options.release_within, options.max_threads) = (bound, bound, Some(0));
+            writeln!(requests, "{INITIALIZE}\n{}", prompt("1", "s", "hello")).unwrap();
+            drop(requests);
+            let host = Turns::from_fn(|_| Ok("".into())).at_once(0);
+            let served = serve(host, input.into(), output.into(), options).unwrap();
+            assert!(matches!(served, Served::InputEnded), "{served:?}");
+            drop(answers);
+        });
+    }
+}
