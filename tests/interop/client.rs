@@ -1,28 +1,30 @@
-//! Our client drives the official runtime, and ours beside it: each conversation is held with both.
+//! Our client drives the official runtime, and ours beside it: each conversation is held
+//! with both, by the client that the caller drives and by the one that threads share.
 
 use std::time::Duration;
 
-use dsh_wire::client::{Filter, Policy, Rung};
+use dsh_wire::client::{Filter, Graces, Rung};
 use dsh_wire::frame::INTERNAL_ERROR;
-use dsh_wire::stdio::{
-    CallOptions, DeepSeekHarness, Error, Exit, HarnessClient, HarnessOptions, Input, Launch, RunOptions, RunResult,
-};
-use dsh_wire::wire::{ContentBlock, EventData, InitializeParams, Prompt, PromptParams, PromptResult, Status};
-use dsh_wire::wire::{Empty, Method as _};
+use dsh_wire::stdio::{ClientOptions, Error, Exit, HarnessClient, Input, Launch, RunOptions, RunResult};
+use dsh_wire::wire::{ContentBlock, EventData, InitializeParams, Status};
 
+use crate::either::{Driver, Either};
 use crate::environment::{Model, Place, Which, environment, installed};
 
 /// Holds a conversation with each of the two runtimes.
 #[track_caller]
 fn with_each(hold: impl Fn(&Setting)) {
     let model = Model::start();
-    for which in [Which::Official, Which::Ours] {
-        hold(&Setting { which, model: &model, place: Place::new() });
+    for driver in [Driver::Caller, Driver::Shared] {
+        for which in [Which::Official, Which::Ours] {
+            hold(&Setting { which, driver, model: &model, place: Place::new() });
+        }
     }
 }
 
 struct Setting<'m> {
     which: Which,
+    driver: Driver,
     model: &'m Model,
     place: Place,
 }
@@ -41,20 +43,21 @@ impl Setting<'_> {
         InitializeParams::new(self.place.workspace().display().to_string(), "deepseek-official", "deepseek-v4-flash")
     }
 
-    fn harness(&self) -> DeepSeekHarness {
-        DeepSeekHarness::start(&HarnessOptions::new(self.launch(), self.route())).unwrap()
+    /// Before the handshake.
+    fn spawn(&self) -> Either {
+        Either::new(HarnessClient::spawn(&self.launch()).unwrap(), self.driver)
     }
 
-    fn client(&self) -> HarnessClient {
-        let mut client = HarnessClient::spawn(&self.launch()).unwrap();
+    fn harness(&self) -> Either {
+        let mut client = self.spawn();
         let server = client.initialize(&self.route()).unwrap().server_info.unwrap();
         assert_eq!(server.name.unwrap().to_string(), "deepseek-harness-sdk-runtime");
         client
     }
 }
 
-fn run(harness: &mut DeepSeekHarness, session: &str, input: impl Into<Input>) -> RunResult {
-    harness.session(session).run(input, RunOptions::new().timeout(Duration::from_secs(30))).unwrap()
+fn run(harness: &mut Either, session: &str, input: impl Into<Input>) -> RunResult {
+    harness.run(session, input, RunOptions::new().timeout(Duration::from_secs(30))).unwrap()
 }
 
 fn types(result: &RunResult) -> Vec<String> {
@@ -75,7 +78,7 @@ fn a_plain_turn() {
         let mut harness = setting.harness();
         let mut seen = 0;
         let options = RunOptions::new().on_notification(|_| seen += 1);
-        let result = harness.session("s").run("hello", options).unwrap();
+        let result = harness.run("s", "hello", options).unwrap();
         assert_eq!(result.final_response, "echo: hello");
         assert_eq!(result.finish_reason.as_deref(), Some("completed"));
         assert_eq!(result.session_id.to_string(), "s");
@@ -84,7 +87,7 @@ fn a_plain_turn() {
         assert_eq!((types[0].as_str(), types.last().unwrap().as_str()), ("agent/inbox/spliced", "turn/end"));
         let last = result.notifications.last().unwrap().view().unwrap();
         assert_eq!(last.status(), Some(Status::Idle));
-        assert_eq!(harness.client().counters().dropped_no_frame(), 0);
+        assert_eq!(harness.counters().dropped(), 0);
         let report = harness.close();
         assert_eq!(report.exit, Some(Exit::Code(0)), "{report:?}");
     });
@@ -143,20 +146,17 @@ fn unicode_and_blocks() {
 #[test]
 fn two_sessions_at_once() {
     with_each(|setting| {
-        let mut client = setting.client();
-        let all = client.subscribe(Filter::all().method("session.status"), Policy::Lossless);
+        let mut client = setting.harness();
+        let all = client.subscribe(Filter::all().method("session.status"));
         let calls: Vec<_> = ["a", "b"]
-            .map(|session| {
-                let params = PromptParams::text(session, format!("@drip 0.05 for {session}"));
-                client.start_call::<PromptResult>(Prompt::NAME, &params, &CallOptions::default()).unwrap()
-            })
+            .map(|session| client.start_prompt(session, &format!("@drip 0.05 for {session}")).unwrap())
             .into();
         for call in calls {
             assert!(client.finish(call).unwrap().message_id().is_some());
         }
         let mut idle = Vec::new();
         while idle.len() < 2 {
-            let delivery = all.next_timeout(&mut client, Duration::from_secs(30)).unwrap().expect("both become idle");
+            let delivery = client.next(&all);
             let status = delivery.notification().unwrap();
             if status.status() == Some(Status::Idle) {
                 idle.push(status.session_id().unwrap().to_string());
@@ -171,14 +171,13 @@ fn two_sessions_at_once() {
 fn queued_prompts_are_runs_of_their_own() {
     with_each(|setting| {
         let mut harness = setting.harness();
-        let client = harness.client();
-        client.prompt("s", &[ContentBlock::text("@slow 0.5 first")]).unwrap();
-        client.prompt("s", &[ContentBlock::text("second")]).unwrap();
+        harness.prompt("s", "@slow 0.5 first").unwrap();
+        harness.prompt("s", "second").unwrap();
         let result = run(&mut harness, "s", "third");
         // By the rule of the official clients a run starts at its receipt, so it holds the queue before it as well.
         assert_eq!(result.final_response, "echo: third");
         assert_eq!(types(&result).iter().filter(|kind| *kind == "turn/end").count(), 3);
-        harness.session("s").wait().unwrap();
+        harness.wait("s").unwrap();
     });
 }
 
@@ -187,16 +186,17 @@ fn resume_in_a_fresh_process() {
     with_each(|setting| {
         let mut harness = setting.harness();
         run(&mut harness, "kept", "hello");
-        refused(harness.resume_session("kept"), "SDK session is already open or opening: kept");
-        refused(harness.resume_session("never"), r#"session "never" not found"#);
+        refused(harness.resume("kept"), "SDK session is already open or opening: kept");
+        refused(harness.resume("never"), r#"session "never" not found"#);
         assert_eq!(harness.close().exit, Some(Exit::Code(0)));
         let mut harness = setting.harness();
-        let result = harness.resume_session("kept").unwrap().run("after", RunOptions::new()).unwrap();
+        harness.resume("kept").unwrap();
+        let result = harness.run("kept", "after", RunOptions::new()).unwrap();
         assert_eq!(result.final_response, "echo: after");
         assert!(result.events().next().unwrap().seq > 10, "the log goes on");
         drop(harness);
         let mut harness = setting.harness();
-        refused(harness.session("kept").run("again", RunOptions::new()), r#"session "kept" already exists"#);
+        refused(harness.run("kept", "again", RunOptions::new()), r#"session "kept" already exists"#);
     });
 }
 
@@ -205,21 +205,20 @@ fn the_working_directory() {
     with_each(|setting| {
         let mut harness = setting.harness();
         std::fs::create_dir(setting.place.workspace().join("sub")).unwrap();
-        let mut session = harness.session("s");
         let start = setting.place.workspace().display().to_string();
-        assert_eq!(session.working_directory().unwrap().to_string(), start);
-        assert_eq!(session.set_working_directory("sub/../sub/").unwrap().to_string(), format!("{start}/sub"));
-        assert_eq!(session.working_directory().unwrap().to_string(), format!("{start}/sub"));
-        refused(session.set_working_directory("missing"), r#"directory does not exist: "missing""#);
-        assert_eq!(session.run("hello", RunOptions::new()).unwrap().final_response, "echo: hello");
+        assert_eq!(harness.working_directory("s").unwrap().to_string(), start);
+        assert_eq!(harness.set_working_directory("s", "sub/../sub/").unwrap().to_string(), format!("{start}/sub"));
+        assert_eq!(harness.working_directory("s").unwrap().to_string(), format!("{start}/sub"));
+        refused(harness.set_working_directory("s", "missing"), r#"directory does not exist: "missing""#);
+        assert_eq!(harness.run("s", "hello", RunOptions::new()).unwrap().final_response, "echo: hello");
     });
 }
 
 #[test]
 fn a_bad_handshake_can_be_mended() {
     with_each(|setting| {
-        let mut client = HarnessClient::spawn(&setting.launch()).unwrap();
-        refused(client.prompt("s", &[ContentBlock::text("early")]), "SDK server is not initialized");
+        let mut client = setting.spawn();
+        refused(client.prompt("s", "early"), "SDK server is not initialized");
         let mut bad = setting.route();
         bad.provider = "nobody".into();
         refused(client.initialize(&bad), r#"no adapter registered for provider "nobody""#);
@@ -230,8 +229,8 @@ fn a_bad_handshake_can_be_mended() {
         bad.reasoning_effort = Some("".into());
         refused(client.initialize(&bad), "initialize reasoningEffort must be a non-empty string");
         client.initialize(&setting.route()).unwrap();
-        refused(client.call("nope", &()), "unknown DeepSeek Harness SDK runtime method: nope");
-        client.prompt("s", &[ContentBlock::text("now")]).unwrap();
+        refused(client.call("nope"), "unknown DeepSeek Harness SDK runtime method: nope");
+        client.prompt("s", "now").unwrap();
         client.wait("s").unwrap();
     });
 }
@@ -239,8 +238,8 @@ fn a_bad_handshake_can_be_mended() {
 #[test]
 fn shutdown_by_request() {
     with_each(|setting| {
-        let mut client = setting.client();
-        let _: Empty = client.call_with("shutdown", &(), &CallOptions::default()).unwrap();
+        let mut client = setting.harness();
+        client.shutdown().unwrap();
         let report = client.close();
         assert_eq!(report.exit, Some(Exit::Code(0)));
     });
@@ -250,9 +249,11 @@ fn shutdown_by_request() {
 fn the_end_of_input_ends_the_runtime() {
     with_each(|setting| {
         // Without a rung for the request, the end of stdin is the first.
-        let mut options = HarnessOptions::new(setting.launch(), setting.route());
-        options.client.graces.shutdown = Duration::ZERO;
-        let mut harness = DeepSeekHarness::start(&options).unwrap();
+        let mut options = ClientOptions::default();
+        options.graces = Graces { shutdown: Duration::ZERO, ..Graces::default() };
+        let client = HarnessClient::spawn_with(&setting.launch(), options).unwrap();
+        let mut harness = Either::new(client, setting.driver);
+        harness.initialize(&setting.route()).unwrap();
         run(&mut harness, "s", "hello");
         let report = harness.close();
         assert_eq!(report.exit, Some(Exit::Code(0)));
@@ -263,8 +264,8 @@ fn the_end_of_input_ends_the_runtime() {
 #[test]
 fn sigterm_ends_the_runtime_in_mid_turn() {
     with_each(|setting| {
-        let mut client = setting.client();
-        client.prompt("s", &[ContentBlock::text("@slow 20")]).unwrap();
+        let mut client = setting.harness();
+        client.prompt("s", "@slow 20").unwrap();
         let pid = client.process_id().and_then(|id| rustix::process::Pid::from_raw(id as i32)).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         // The call that waits is answered, by the recording, or ends with the cause; it does not hang.

@@ -5,6 +5,7 @@
 mod client;
 mod clients;
 mod conversation;
+mod either;
 mod environment;
 mod inspect;
 mod same_conversation;
