@@ -40,6 +40,9 @@ Example:
 The directives of prompts and the script file are described by --help.";
 
 const DIRECTIVES: &str = "\
+Example:
+  dsh-wire call session/prompt '{\"sessionId\":\"s\",\"contentBlocks\":[]}' -- dsh-wire serve
+
 Directives:
   A prompt that starts with one of these is answered as it says; any other is echoed as \"echo: PROMPT\" (longer ones than
   10000 characters by their length only). Several, separated by \" && \", are taken one a step.
