@@ -96,6 +96,8 @@ pub enum Cause {
         /// Bytes that were in the queue.
         held: usize,
     },
+    /// The thread of a [`SharedClient`](super::SharedClient) could not go on: its poll failed, or a callback panicked.
+    Stopped(io::Error),
     /// We have closed it.
     ClosedHere,
 }
@@ -236,7 +238,7 @@ impl std::error::Error for Error {
             ErrorKind::Encode(error) => Some(error),
             ErrorKind::System(error) => Some(error),
             ErrorKind::Closed(closed) => match (&closed.cause, closed.exit) {
-                (Cause::Broken(error), None) => Some(error),
+                (Cause::Broken(error), None) | (Cause::Stopped(error), _) => Some(error),
                 // That a pipe to a process breaks when it exits is no news.
                 _ => None,
             },
@@ -253,6 +255,7 @@ impl fmt::Display for Closed {
             (Cause::Backlog { name, held }, _) => {
                 return write!(f, "\"{name}\" was not taken from, and holds {held} bytes");
             }
+            (Cause::Stopped(_), _) => return f.write_str("the thread that pumps has stopped"),
             (_, Some(exit)) => write!(f, "the runtime {exit}")?,
             (Cause::OutputEnded, None) => f.write_str("the runtime has closed its output")?,
             (Cause::Broken(_) | Cause::Exited, None) => f.write_str("the connection to the runtime is broken")?,

@@ -288,39 +288,39 @@ impl Core {
         self.waker.wake();
     }
 
-    /// The body of the thread that pumps.
+    /// The body of the thread that pumps: takes turns until all handles are gone, or one fails.
     pub(super) fn run(&self) {
-        let why = match catch_unwind(AssertUnwindSafe(|| self.pump())) {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error),
-            Err(panic) => Some(io::Error::other(text_of(&*panic))),
-        };
         let mut state = self.lock();
+        let mut why = None;
+        while why.is_none() && !self.stopped.load(Ordering::Acquire) {
+            state.poke = false;
+            // Caught with the lock held: whoever gets it next must not meet a turn that was left half way.
+            let turned = catch_unwind(AssertUnwindSafe(|| self.turn(&mut state)));
+            state = match turned {
+                Ok(Turned::GoOn) => {
+                    self.release(state);
+                    self.lock()
+                }
+                Ok(Turned::Wait(wait, poller)) => {
+                    let (state, result) = self.sleep(state, wait, poller);
+                    why = result.err();
+                    state
+                }
+                Ok(Turned::AtTheEnd) => self.finish_close(state),
+                Err(panic) => {
+                    why = Some(io::Error::other(text_of(&*panic)));
+                    state
+                }
+            };
+        }
         state.connection().client.unsubscribe_all();
-        state.connection().fail(why.map_or(Cause::ClosedHere, Cause::Broken));
+        state.connection().fail(why.map_or(Cause::ClosedHere, Cause::Stopped));
         state.connection().drain(&mut |_, _| {});
         let ending = state.connection().end_close();
         self.release(state);
         // Waits a moment for the exit, with the lock free.
         let report = ending.abandon();
         self.with(|state| state.connection().closed_with(report));
-    }
-
-    /// Takes turns until all handles are gone.
-    fn pump(&self) -> io::Result<()> {
-        let mut state = self.lock();
-        while !self.stopped.load(Ordering::Acquire) {
-            state.poke = false;
-            state = match self.turn(&mut state) {
-                Turned::GoOn => {
-                    self.release(state);
-                    self.lock()
-                }
-                Turned::Wait(wait, poller) => self.sleep(state, wait, poller)?,
-                Turned::AtTheEnd => self.finish_close(state),
-            };
-        }
-        Ok(())
     }
 
     fn turn(&self, state: &mut State) -> Turned {
@@ -350,14 +350,19 @@ impl Core {
     }
 
     /// Waits for the descriptors with the lock free.
-    fn sleep<'c>(&'c self, mut state: Guard<'c>, wait: Option<Duration>, mut poller: Poller) -> io::Result<Guard<'c>> {
+    fn sleep<'c>(
+        &'c self,
+        mut state: Guard<'c>,
+        wait: Option<Duration>,
+        mut poller: Poller,
+    ) -> (Guard<'c>, io::Result<()>) {
         state.asleep = true;
         self.release(state);
         let result = poller.wait(wait);
         let mut state = self.lock();
         state.asleep = false;
         state.connection().pump.put_poller(poller);
-        result.map(|()| state)
+        (state, result)
     }
 
     /// The ladder is at its end: takes the status of the process with the lock free.
@@ -407,5 +412,5 @@ enum Turned {
 
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    std::format!("the thread that pumps has panicked: {}", text.unwrap_or("without a text"))
+    std::format!("a callback has panicked: {}", text.unwrap_or("without a text"))
 }
