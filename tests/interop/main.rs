@@ -5,6 +5,7 @@
 mod client;
 mod clients;
 mod conversation;
+mod doctor;
 mod either;
 mod environment;
 mod inspect;

@@ -148,3 +148,14 @@ fn the_key_ctrl_c_is_an_interruption() {
     assert!(end.contains("aborted: interrupted\n"), "{end:?}");
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn the_checklist_of_the_doctor_has_colours() {
+    let mut command = dsh_wire(["doctor", "--timeout", "10", "--", "sh", "-c", "exit 1"]);
+    command.env("DEEPSEEK_API_KEY", "k");
+    let (mut running, screen) = on_terminal(command);
+    let end = screen.at_the_end();
+    assert_eq!(running.0.wait().unwrap().code(), Some(3));
+    assert!(end.contains("\x1b[32m✓\x1b[0m program"), "{end:?}");
+    assert!(end.contains("\x1b[31m✗\x1b[0m handshake"), "{end:?}");
+}
