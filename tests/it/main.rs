@@ -10,6 +10,8 @@ mod client_faults;
 mod command;
 #[cfg(feature = "cli")]
 mod embedded;
+#[cfg(feature = "cli")]
+mod examples;
 #[cfg(feature = "stdio")]
 mod faulty;
 mod frame;
