@@ -4,6 +4,7 @@
 
 mod client;
 mod clients;
+mod comparison;
 mod conversation;
 mod doctor;
 mod either;
