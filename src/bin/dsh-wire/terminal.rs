@@ -90,6 +90,10 @@ impl Styles {
         self.pick(Style::new().dimmed())
     }
 
+    pub(crate) fn good(self) -> Style {
+        self.pick(AnsiColor::Green.on_default())
+    }
+
     pub(crate) fn bad(self) -> Style {
         self.pick(AnsiColor::Red.on_default())
     }
