@@ -46,6 +46,7 @@
 //! | [`wire`] | the SDK's methods, notifications and payloads, typed; open at the edges |
 //! | [`server`] | the SDK server as a state machine: handshake, lazy single-flight sessions, shutdown |
 //! | [`client`] | the SDK client as a state machine: calls with deadlines, subscriptions, runs, the teardown ladder |
+//! | [`recording`] | a conversation in a file: what went over the pipes, line by line, with its times |
 //! | [`stdio`] | mio: one poll loop, pipes, child process, signals; the blocking clients, `serve` |
 //!
 //! # The drive loop
@@ -131,6 +132,7 @@ pub mod guide;
 pub mod json;
 pub mod line;
 pub mod peer;
+pub mod recording;
 pub mod server;
 #[cfg(feature = "stdio")]
 pub mod stdio;

@@ -23,9 +23,9 @@ fn subcommands() -> Vec<String> {
     names
 }
 
-/// The lines of the paragraph "Example:".
+/// The lines of the paragraph "Example:" or "Examples:".
 fn examples(help: &str) -> Vec<&str> {
-    let lines = help.lines().skip_while(|line| *line != "Example:").skip(1);
+    let lines = help.lines().skip_while(|line| !matches!(*line, "Example:" | "Examples:")).skip(1);
     lines.take_while(|line| line.starts_with("  ")).map(str::trim).collect()
 }
 
@@ -49,6 +49,8 @@ fn place() -> Folder {
     let request = format!("{{\"id\":1,\"method\":\"initialize\",\"params\":{initialize}}}\n");
     folder.file("requests.jsonl", request.as_bytes());
     folder.file("captured.bin", request.as_bytes());
+    let frame = serde_json::json!({"t": 0, "dir": "c2s", "frame": request.trim_end()});
+    folder.file("session.jsonl", format!("{frame}\n").as_bytes());
     for directory in [".local/share/bash-completion/completions", ".config/fish/completions", ".zfunc"] {
         fs::create_dir_all(folder.0.join(directory)).unwrap();
     }
