@@ -11,6 +11,7 @@ mod runtime;
 mod serve;
 mod status;
 mod terminal;
+mod timeline;
 mod view;
 
 use std::borrow::Cow;
@@ -35,6 +36,7 @@ enum Command {
     Call(call::Args),
     Serve(serve::Args),
     Inspect(inspect::Args),
+    Timeline(timeline::Args),
 }
 
 const EXIT_CODES: &str = "\
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Call(args) => call::call(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Timeline(args) => timeline::timeline(&args),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }
