@@ -40,7 +40,7 @@ pub(crate) struct Finished {
 pub(crate) struct Lane {
     /// The session; of the first lane, nothing.
     pub(crate) name: String,
-    /// How many lanes up the one of the session above is drawn; 0 for a session without one.
+    /// How many sessions are above it.
     pub(crate) depth: usize,
 }
 
