@@ -16,6 +16,7 @@ class Painter {
     this.colour = Object.fromEntries(
       [...names, ...SPAN_COLOURS, "note", "response", "fault"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
     );
+    this.overview = null;
   }
 
   resize() {
@@ -30,6 +31,7 @@ class Painter {
     this.view.width = Math.max(1, width - this.view.left - 8);
     this.context.font = "11px ui-monospace, monospace";
     this.letter = this.context.measureText("M").width;
+    this.overview = null;
     this.scroll(0);
   }
 
@@ -47,7 +49,7 @@ class Painter {
     return AXIS + height - this.view.top;
   }
 
-  height_at(y) {
+  heightAt(y) {
     return y - AXIS + this.view.top;
   }
 
@@ -305,19 +307,8 @@ class Painter {
   paintOverview(found) {
     const { context, colour, recording, view, width, height } = this;
     const top = height - OVERVIEW;
-    context.fillStyle = colour.raised;
-    context.fillRect(0, top, width, OVERVIEW);
-    context.fillStyle = colour.line;
-    context.fillRect(0, top, width, 1);
-    const columns = Math.max(1, Math.floor(view.width));
-    if (this.density?.columns !== columns || this.density.found !== found) this.density = this.measureDensity(columns, found);
-    const { counts, faults, most } = this.density;
-    for (let column = 0; column < columns; column++) {
-      if (counts[column] === 0) continue;
-      const tall = 4 + 20 * (Math.log1p(counts[column]) / Math.log1p(most));
-      context.fillStyle = faults[column] ? colour.fault : found ? colour.found : colour.note;
-      context.fillRect(view.left + column, height - 4 - tall, 1, tall);
-    }
+    if (this.overview?.found !== found) this.overview = { found, picture: this.drawOverview(found) };
+    context.drawImage(this.overview.picture, 0, top, width, OVERVIEW);
     const whole = view.most - view.least;
     const from = view.left + ((view.from - view.least) / whole) * view.width;
     const to = view.left + ((view.to - view.least) / whole) * view.width;
@@ -326,6 +317,30 @@ class Painter {
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = colour.faint;
     context.fillText(`${duration(recording.end - recording.start)} in all`, 12, top + OVERVIEW / 2);
+  }
+
+  // Kept until the size, the colours or the search change: it does not when the view does.
+  drawOverview(found) {
+    const { colour, view, width } = this;
+    const picture = document.createElement("canvas");
+    const ratio = devicePixelRatio || 1;
+    picture.width = Math.max(1, Math.round(width * ratio));
+    picture.height = Math.round(OVERVIEW * ratio);
+    const context = picture.getContext("2d", { alpha: false });
+    context.scale(ratio, ratio);
+    context.fillStyle = colour.raised;
+    context.fillRect(0, 0, width, OVERVIEW);
+    context.fillStyle = colour.line;
+    context.fillRect(0, 0, width, 1);
+    const columns = Math.max(1, Math.floor(view.width));
+    const { counts, faults, most } = this.measureDensity(columns, found);
+    for (let column = 0; column < columns; column++) {
+      if (counts[column] === 0) continue;
+      const tall = 4 + 20 * (Math.log1p(counts[column]) / Math.log1p(most));
+      context.fillStyle = faults[column] ? colour.fault : found ? colour.found : colour.note;
+      context.fillRect(view.left + column, OVERVIEW - 4 - tall, 1, tall);
+    }
+    return picture;
   }
 
   measureDensity(columns, found) {
@@ -339,17 +354,17 @@ class Painter {
       counts[column]++;
       faults[column] |= recording.faulty[line];
     }
-    return { columns, found, counts, faults, most: counts.reduce((most, count) => Math.max(most, count), 1) };
+    return { counts, faults, most: counts.reduce((most, count) => Math.max(most, count), 1) };
   }
 
   // What lies under a point: a span, a line, or nothing.
   hit(x, y) {
     const { recording, layout, view } = this;
     if (x < view.left || y < AXIS || y > AXIS + this.room) return null;
-    const at_height = this.height_at(y), lane = layout.lane(at_height);
+    const atHeight = this.heightAt(y), lane = layout.lane(atHeight);
     if (lane < 0) return null;
     const { spans, lines } = recording;
-    if (at_height >= layout.ticks(lane)) {
+    if (atHeight >= layout.ticks(lane)) {
       let best = null, nearest = 6;
       for (let line = 0; line < lines.count; line++) {
         if (lines.lane[line] !== lane) continue;
@@ -362,7 +377,7 @@ class Painter {
     for (let span = 0; span < spans.count; span++) {
       if (spans.lane[span] !== lane) continue;
       const top = layout.row(spans.kind[span], lane, spans.track[span]);
-      if (at_height < top || at_height >= top + ROW) continue;
+      if (atHeight < top || atHeight >= top + ROW) continue;
       const from = view.x(spans.from[span]), to = Math.max(view.x(spans.to[span]), from + 2);
       const away = Math.max(from - x, x - to, 0);
       if (away < nearest) [best, nearest] = [{ span }, away];
