@@ -8,6 +8,8 @@ mod client;
 mod client_faults;
 #[cfg(feature = "cli")]
 mod command;
+#[cfg(feature = "stdio")]
+mod connection;
 #[cfg(feature = "cli")]
 mod embedded;
 #[cfg(feature = "stdio")]
@@ -31,7 +33,11 @@ mod runtime;
 mod serve;
 mod server;
 #[cfg(feature = "cli")]
+mod server_ends;
+#[cfg(feature = "cli")]
 mod server_faults;
+#[cfg(feature = "cli")]
+mod server_lines;
 #[cfg(feature = "stdio")]
 mod shared;
 #[cfg(feature = "cli")]
