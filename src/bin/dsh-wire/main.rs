@@ -13,6 +13,7 @@ mod runtime;
 mod serve;
 mod status;
 mod terminal;
+mod timeline;
 mod view;
 
 use std::borrow::Cow;
@@ -37,6 +38,7 @@ enum Command {
     Call(call::Args),
     Serve(serve::Args),
     Inspect(inspect::Args),
+    Timeline(timeline::Args),
     Doctor(doctor::Args),
     Completions(documents::CompletionsArgs),
     Man(documents::ManArgs),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Command::Call(args) => call::call(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Timeline(args) => timeline::timeline(&args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => documents::completions(&args, Cli::command()),
         Command::Man(args) => documents::man(&args, Cli::command()),

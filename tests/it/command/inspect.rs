@@ -159,14 +159,14 @@ fn a_recording_is_told_with_times_sessions_and_what_each_response_answers() {
     let output = with_stdin(dsh_wire(["inspect"]), RECORDING.as_bytes(), 4096);
     exits(&output, 0);
     let expected = r#"  line       time     kind              bytes    latency  session       id            what
-     1      0.001  →  request              72                           1.0           initialize  p m
+     1      0.001  →  request              70                           1.0           initialize  p m
      2      0.051  ←  response             20    50.0 ms                1             initialize  {}
-     3      0.060  →  request             110             s1            "p"           session/prompt  hello\n
-     4      0.061  ←  notification        136             s1                          tool/call  bash  {}
+     3      0.060  →  request             115             s1            "p"           session/prompt  hello\n
+     4      0.061  ←  notification        140             s1                          tool/call  bash  {}
      5      0.062  !  stderr               13  warning: disk
-     6      0.063  ←  dropped               5  not JSON at byte 0: no value begins like this  ▸noise
-     7      0.064  ←  notification         81             s1                          subagent.started  s2
-     8      1.500  ←  response             57     1.44 s  s1            "\\u0070"     session/prompt  error: no (code -32603)
+     6      0.063  ←  dropped               5  not JSON at byte 1: no value begins like this  n▸oise
+     7      0.064  ←  notification         85             s1                          subagent.started  s2
+     8      1.500  ←  response             54     1.44 s  s1            "\u0070"      session/prompt  error: no (code -32603)
     10      1.700  ←  lost              70000  70000 bytes that the recorder could not keep
     11      1.800  →  request              28                           2             shutdown
     12      1.900  ←  dropped              11  the stream ended before the line did  {"id":2,"re
@@ -240,11 +240,11 @@ shutdown                                 0                                      
 
        bytes   share      lines      mean  what
        70000  99.2 %          1   70.0 kB  lost
-         136   0.2 %          1     136 B  event  tool/call
-         110   0.2 %          1     110 B  request  session/prompt
-          81   0.1 %          1      81 B  notification  subagent.started
-          72   0.1 %          1      72 B  request  initialize
-          57   0.1 %          1      57 B  response  session/prompt
+         140   0.2 %          1     140 B  event  tool/call
+         115   0.2 %          1     115 B  request  session/prompt
+          85   0.1 %          1      85 B  notification  subagent.started
+          70   0.1 %          1      70 B  request  initialize
+          54   0.1 %          1      54 B  response  session/prompt
           28   0.0 %          1      28 B  request  shutdown
           21   0.0 %          1      21 B  damaged
           20   0.0 %          1      20 B  response  initialize
@@ -252,11 +252,11 @@ shutdown                                 0                                      
           13   0.0 %          1      13 B  stderr
 
        bytes       line  largest frames
-         136          4  notification  tool/call
-         110          3  request  session/prompt
-          81          7  notification  subagent.started
-          72          1  request  initialize
-          57          8  response  session/prompt
+         140          4  notification  tool/call
+         115          3  request  session/prompt
+          85          7  notification  subagent.started
+          70          1  request  initialize
+          54          8  response  session/prompt
           28         11  request  shutdown
           20          2  response  initialize
 

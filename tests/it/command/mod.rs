@@ -8,6 +8,7 @@ mod inspect;
 mod run;
 mod signal;
 mod terminal;
+mod timeline;
 
 use std::ffi::OsStr;
 use std::fs;

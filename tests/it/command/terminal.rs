@@ -170,11 +170,11 @@ fn a_table_has_colours_and_fits_the_terminal() {
     let (mut running, screen) = on_terminal(dsh_wire(["inspect", &file]));
     let end = screen.at_the_end();
     assert!(running.0.wait().unwrap().success());
-    let expected = "\x1b[1m  line  kind              bytes  session    what\x1b[0m
-     1  notification         97  a-se…g-id  session.status  你好
-     2  \x1b[31mresponse    \x1b[0m         54             \x1b[31merror: no\x1b[0m
-     3  \x1b[31mdropped     \x1b[0m          5  \x1b[31mnot JSON at byte 0: no value begins like this\x1b[0m  \x1b[31m▸\x1b[0mnoise
-3 lines, 158 bytes: 0 requests, 1 notification, 1 response, 1 dropped, 0 blank
+    let expected = "\x1b[1m  line  kind            bytes  session   what\x1b[0m
+     1  notification       95  a-se…-id  session.status  你好
+     2  \x1b[31mresponse    \x1b[0m       54            \x1b[31merror: no\x1b[0m
+     3  \x1b[31mdropped     \x1b[0m        5  \x1b[31mnot JSON at byte 1: no value begins like this\x1b[0m  n\x1b[31m▸\x1b[0moise
+3 lines, 157 bytes: 0 requests, 1 notification, 1 response, 1 dropped, 0 blank
 ";
     assert_eq!(end, expected);
 }

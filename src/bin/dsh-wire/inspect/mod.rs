@@ -1,12 +1,12 @@
 //! `dsh-wire inspect`: what a byte stream or a recording holds, line by line, while it comes.
 
-mod calls;
+pub(crate) mod calls;
 mod counts;
 mod detail;
 mod facts;
-mod filter;
+pub(crate) mod filter;
 mod histogram;
-mod input;
+pub(crate) mod input;
 mod json;
 mod progress;
 mod stats;

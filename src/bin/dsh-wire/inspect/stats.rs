@@ -199,15 +199,17 @@ impl<T> Default for Groups<T> {
 
 impl<T: Default> Groups<T> {
     fn of(&mut self, name: &str) -> &mut T {
-        let name = name.char_indices().nth(NAME).map_or(name, |(at, _)| name.get(..at).unwrap_or_default());
-        // Two look-ups for a new name; else the borrow would last too long.
-        if !self.named.contains_key(name) {
-            if self.named.len() >= NAMES {
-                return self.rest.get_or_insert_default();
-            }
+        let name = match name.char_indices().nth(NAME) {
+            Some((at, _)) => name.get(..at).unwrap_or_default(),
+            None => name,
+        };
+        if self.named.len() < NAMES && !self.named.contains_key(name) {
             self.named.insert(name.into(), T::default());
         }
-        self.named.entry(name.into()).or_default()
+        match self.named.get_mut(name) {
+            Some(value) => value,
+            None => self.rest.get_or_insert_default(),
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Table {
     styles: Styles,
     /// Of a recording: with times and directions.
     recording: bool,
+    /// Columns for the length.
+    bytes: usize,
     /// Columns for the session.
     session: usize,
     /// Columns for the id; none where there is no room.
@@ -42,8 +44,8 @@ impl Table {
     pub(crate) fn new(format: Format, columns: Option<usize>, styles: Styles) -> Self {
         let recording = format == Format::Recording;
         let wide = columns.is_none_or(|columns| columns >= WIDE);
-        let (session, id) = if wide { (12, 12) } else { (9, 0) };
-        let mut table = Self { styles, recording, session, id, what: LONG };
+        let (bytes, session, id) = if wide { (9, 12, 12) } else { (7, 8, 0) };
+        let mut table = Self { styles, recording, bytes, session, id, what: LONG };
         if let Some(columns) = columns {
             table.what = columns.saturating_sub(table.indent()).max(20);
         }
@@ -55,7 +57,7 @@ impl Table {
         let origin = if self.recording { 9 + 2 + 1 + 2 } else { 0 };
         let latency = if self.recording && self.id > 0 { 9 + 2 } else { 0 };
         let id = if self.id > 0 { self.id + 2 } else { 0 };
-        6 + 2 + origin + 12 + 2 + 9 + 2 + latency + self.session + 2 + id
+        6 + 2 + origin + 12 + 2 + self.bytes + 2 + latency + self.session + 2 + id
     }
 
     pub(crate) fn write_heading(&self, out: &mut impl Write) -> io::Result<()> {
@@ -64,7 +66,7 @@ impl Table {
         if self.recording {
             write!(out, "{:>9}     ", "time")?;
         }
-        write!(out, "{:<12}  {:>9}  ", "kind", "bytes")?;
+        write!(out, "{:<12}  {:>width$}  ", "kind", "bytes", width = self.bytes)?;
         if self.recording && self.id > 0 {
             write!(out, "{:>9}  ", "latency")?;
         }
@@ -93,7 +95,7 @@ impl Table {
                 None => write!(out, "{:14}", "")?,
             }
         }
-        write!(out, "{style}{:<12}{style:#}  {:>9}  ", kind.name(), item.len)?;
+        write!(out, "{style}{:<12}{style:#}  {:>width$}  ", kind.name(), item.len, width = self.bytes)?;
         let what = self.what(item, facts);
         if !matches!(item.content, Content::Frame(_)) {
             // It belongs to nothing, so it may have the room.
