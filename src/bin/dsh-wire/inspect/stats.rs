@@ -7,7 +7,6 @@ use std::io::{self, Write};
 use dsh_wire::frame::NotAFrame;
 use dsh_wire::peer::DropReason;
 
-use super::calls::Calls;
 use super::facts::{Call, Facts};
 use super::filter::Kind;
 use super::histogram::Histogram;
@@ -87,8 +86,16 @@ impl Stats {
         self.largest.insert(place, Large { len: item.len, number: item.number, what });
     }
 
-    pub(crate) fn write(&self, out: &mut impl Write, calls: &Calls<Call>, styles: Styles) -> io::Result<()> {
-        self.write_latencies(out, calls, styles)?;
+    /// With the requests that no answer has come for.
+    pub(crate) fn write<'a>(
+        &self,
+        out: &mut impl Write,
+        unanswered: impl Iterator<Item = &'a Call>,
+        styles: Styles,
+    ) -> io::Result<()> {
+        let mut waiting = Groups::default();
+        unanswered.for_each(|call| *waiting.of(&call.method) += 1);
+        self.write_latencies(out, &waiting, styles)?;
         self.write_sums(out, styles)?;
         if !self.largest.is_empty() {
             heading(out, styles, format_args!("{:>12}  {:>9}  largest frames", "bytes", "line"))?;
@@ -107,10 +114,8 @@ impl Stats {
         Ok(())
     }
 
-    fn write_latencies(&self, out: &mut impl Write, calls: &Calls<Call>, styles: Styles) -> io::Result<()> {
+    fn write_latencies(&self, out: &mut impl Write, unanswered: &Groups<u64>, styles: Styles) -> io::Result<()> {
         let bold = styles.heading();
-        let mut unanswered = Groups::<u64>::default();
-        calls.unanswered().for_each(|call| *unanswered.of(&call.method) += 1);
         let mut rows: Vec<_> = self.latencies.sorted_by(Histogram::count);
         let none = Histogram::default();
         for (name, _) in unanswered.sorted_by(|count| *count) {
