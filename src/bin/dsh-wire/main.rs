@@ -2,6 +2,8 @@
 
 mod agent;
 mod call;
+mod doctor;
+mod documents;
 mod failure;
 mod image;
 mod inspect;
@@ -18,7 +20,7 @@ use std::borrow::Cow;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -37,6 +39,9 @@ enum Command {
     Serve(serve::Args),
     Inspect(inspect::Args),
     Timeline(timeline::Args),
+    Doctor(doctor::Args),
+    Completions(documents::CompletionsArgs),
+    Man(documents::ManArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -56,6 +61,9 @@ fn main() -> ExitCode {
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Timeline(args) => timeline::timeline(&args),
+        Command::Doctor(args) => doctor::doctor(args),
+        Command::Completions(args) => documents::completions(&args, Cli::command()),
+        Command::Man(args) => documents::man(&args, Cli::command()),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

@@ -94,6 +94,10 @@ impl Styles {
         self.pick(AnsiColor::Green.on_default())
     }
 
+    pub(crate) fn doubtful(self) -> Style {
+        self.pick(AnsiColor::Yellow.on_default())
+    }
+
     pub(crate) fn bad(self) -> Style {
         self.pick(AnsiColor::Red.on_default())
     }

@@ -1,6 +1,8 @@
 //! The command as a process among processes: what it prints, and the code that it exits with.
 
 mod call;
+mod doctor;
+mod documents;
 mod failure;
 mod inspect;
 mod run;

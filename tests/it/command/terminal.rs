@@ -149,6 +149,17 @@ fn the_key_ctrl_c_is_an_interruption() {
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
 }
 
+#[test]
+fn the_checklist_of_the_doctor_has_colours() {
+    let mut command = dsh_wire(["doctor", "--timeout", "10", "--", "sh", "-c", "exit 1"]);
+    command.env("DEEPSEEK_API_KEY", "k");
+    let (mut running, screen) = on_terminal(command);
+    let end = screen.at_the_end();
+    assert_eq!(running.0.wait().unwrap().code(), Some(3));
+    assert!(end.contains("\x1b[32m✓\x1b[0m program"), "{end:?}");
+    assert!(end.contains("\x1b[31m✗\x1b[0m handshake"), "{end:?}");
+}
+
 const DROPPED: &[u8] = b"{\"method\":\"session.status\",\"params\":{\"sessionId\":\"a-session-with-a-long-id\",\"status\":\"\xe4\xbd\xa0\xe5\xa5\xbd\"}}\n\
     {\"id\":\"req_0123456789abcdef\",\"error\":{\"message\":\"no\"}}\nnoise\n";
 
