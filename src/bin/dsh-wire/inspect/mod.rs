@@ -111,7 +111,8 @@ pub(crate) fn inspect(args: &Args) -> Result<(), Failure> {
     let written = if args.json {
         counts.write_json(&mut out, &input, shown)
     } else {
-        let figures = if args.stats { stats.write(&mut out, &calls, styles) } else { Ok(()) };
+        let unanswered = calls.unanswered().filter(|call| args.filter.passes_call(call));
+        let figures = if args.stats { stats.write(&mut out, unanswered, styles) } else { Ok(()) };
         figures.and_then(|()| counts.write_table(&mut out, &input, shown))
     };
     written.and_then(|()| out.flush()).map_err(Failure::output)

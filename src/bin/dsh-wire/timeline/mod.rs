@@ -24,7 +24,6 @@ use model::Timeline;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  dsh-wire tap --log session.jsonl -- dsh --profile sdk
   dsh-wire timeline session.jsonl -o session.html")]
 pub(crate) struct Args {
     /// The recording; `-` is stdin
