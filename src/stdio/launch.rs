@@ -100,6 +100,12 @@ impl Launch {
         Self::new(program).args(["--profile", profile])
     }
 
+    /// The program, as it was asked for.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {

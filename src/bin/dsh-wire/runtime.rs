@@ -201,6 +201,8 @@ pub(crate) struct Runtime {
     pub(crate) harness: DeepSeekHarness,
     pub(crate) interrupts: Interrupts,
     pub(crate) status: StatusLine,
+    /// What was asked for, and when it is up.
+    timeout: Option<Duration>,
     deadline: Option<Instant>,
     verbose: bool,
 }
@@ -224,6 +226,7 @@ impl Runtime {
             status: StatusLine::new("starting the runtime", alone),
             harness: DeepSeekHarness::with_client(client),
             interrupts,
+            timeout: args.timeout,
             deadline,
             verbose: args.verbose,
         };
@@ -271,6 +274,13 @@ impl Runtime {
     pub(crate) fn failure(&self, error: Error) -> Failure {
         match (error.kind(), self.interrupts.signal()) {
             (ErrorKind::Aborted(_), Some(signal)) => Failure::Failed(Exit::signal(signal), error.into()),
+            // What was left of the time for this call would say little.
+            (ErrorKind::TimedOut { .. }, _) => {
+                let session = error.session_id().map(|id| format!(" on session {id:?}")).unwrap_or_default();
+                let after = self.timeout.map(|timeout| format!(" after {timeout:?}")).unwrap_or_default();
+                let text = format!("cannot {}{session}: timed out{after}", error.attempted());
+                Failure::Failed(Exit::TIMED_OUT, text.into())
+            }
             _ => error.into(),
         }
     }
