@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::vec::Vec;
 
@@ -164,6 +164,15 @@ impl Launch {
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
+    }
+
+    /// Starts it for a program that moves the bytes itself: stdin and stdout are pipes, and so is stderr, unless
+    /// inherited.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    pub fn spawn(&self) -> Result<Child, SpawnError> {
+        self.command()?.spawn().map_err(|error| self.diagnose(error))
     }
 
     /// The command, with the program as an absolute path.

@@ -9,3 +9,4 @@ mod either;
 mod environment;
 mod inspect;
 mod same_conversation;
+mod tap;

@@ -6,10 +6,12 @@ mod failure;
 mod image;
 mod inspect;
 mod interrupt;
+mod replay;
 mod run;
 mod runtime;
 mod serve;
 mod status;
+mod tap;
 mod terminal;
 mod view;
 
@@ -35,6 +37,8 @@ enum Command {
     Call(call::Args),
     Serve(serve::Args),
     Inspect(inspect::Args),
+    Tap(tap::Args),
+    Replay(replay::Args),
 }
 
 const EXIT_CODES: &str = "\
@@ -44,7 +48,7 @@ Exit codes:
   2    wrong usage, an input that cannot be read, or a runtime that cannot be started
   3    the runtime is gone
   4    timed out
-  5    the runtime broke the protocol
+  5    the runtime broke the protocol, or the client of a replay departed from the recording
   130  interrupted; 143 by SIGTERM";
 
 fn main() -> ExitCode {
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         Command::Call(args) => call::call(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Replay(args) => replay::replay(&args),
+        Command::Tap(args) => return tap::tap(&args).unwrap_or_else(Failure::report),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

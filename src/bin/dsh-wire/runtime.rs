@@ -113,14 +113,7 @@ impl RuntimeArgs {
     }
 
     fn launch(&self) -> Result<Launch, Failure> {
-        let mut launch = match self.runtime.split_first() {
-            Some((program, args)) => Launch::new(program).args(args),
-            None => {
-                let this = std::env::current_exe()
-                    .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
-                Launch::new(this).arg("serve")
-            }
-        };
+        let mut launch = launch(&self.runtime)?;
         if self.env_clean {
             launch = launch.environment(Environment::Only(self.pass_env.clone()));
         }
@@ -138,6 +131,16 @@ impl RuntimeArgs {
             StderrTo::Tail => Stderr::Tail,
         }))
     }
+}
+
+/// The program and its arguments; the embedded runtime where there are none.
+pub(crate) fn launch(command: &[OsString]) -> Result<Launch, Failure> {
+    if let Some((program, args)) = command.split_first() {
+        return Ok(Launch::new(program).args(args));
+    }
+    let this = std::env::current_exe()
+        .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
+    Ok(Launch::new(this).arg("serve"))
 }
 
 fn key_and_value(pair: &OsStr) -> Option<(&OsStr, &OsStr)> {

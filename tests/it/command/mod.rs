@@ -3,8 +3,10 @@
 mod call;
 mod failure;
 mod inspect;
+mod replay;
 mod run;
 mod signal;
+mod tap;
 mod terminal;
 
 use std::ffi::OsStr;
