@@ -3,6 +3,7 @@
 //! - `dsh-wire-client-bench`: receiving, as ratios; repetitions take turns, and medians are shown.
 //! - `… trip`: round trips; pin it: `taskset -c 0 dsh-wire-client-bench trip`.
 //! - `… memory`, `… paused`: peak memory, each in a process of its own.
+//! - `… tap DSH_WIRE`: a round trip through `dsh-wire tap`, and through two pipelines of `tee`, ÷ one without.
 //! - `… child CORPUS BYTES`: the fake runtime.
 
 mod child;
@@ -11,6 +12,7 @@ mod child;
 mod corpus;
 mod measure;
 mod raw;
+mod tap;
 
 use std::time::{Duration, Instant};
 
@@ -37,6 +39,7 @@ fn main() {
         ["child", corpus, bytes] => child::serve(corpus, bytes.parse().expect("a number")),
         ["trip"] => trips(),
         ["trip", which, count] => trip_loop(which, count.parse().expect("a number")),
+        ["tap", dsh_wire] => tap::trips(dsh_wire),
         ["memory"] => memory(),
         ["paused"] => paused(),
         ["receive", which, corpus, turns] => receive_loop(which, corpus, turns.parse().expect("a number")),
