@@ -2,6 +2,7 @@
 //!
 //! - `dsh-wire-client-bench`: receiving, as ratios; repetitions take turns, and medians are shown.
 //! - `… trip`: round trips; pin it: `taskset -c 0 dsh-wire-client-bench trip`.
+//! - `… peers`: receiving, against other clients; with `--features peers`, and `tests/interop/setup` before.
 //! - `… memory`, `… paused`: peak memory, each in a process of its own.
 //! - `… child CORPUS BYTES`: the fake runtime.
 
@@ -10,6 +11,11 @@ mod child;
 #[allow(dead_code, reason = "shared with the other bench")]
 mod corpus;
 mod measure;
+#[cfg(feature = "peers")]
+mod peers;
+#[cfg(not(feature = "peers"))]
+#[path = "peers_unavailable.rs"]
+mod peers;
 mod raw;
 
 use std::time::{Duration, Instant};
@@ -39,6 +45,7 @@ fn main() {
         ["trip", which, count] => trip_loop(which, count.parse().expect("a number")),
         ["memory"] => memory(),
         ["paused"] => paused(),
+        ["peers"] => peers::table(),
         ["receive", which, corpus, turns] => receive_loop(which, corpus, turns.parse().expect("a number")),
         [] => receive(&["small", "mix", "large"]),
         [corpus] => receive(&[corpus]),
