@@ -57,6 +57,8 @@ use serde::Serialize;
 pub use abort::{AbortReason, AbortToken};
 pub use event::{DropReason, Dropped, Event, LostReason, Reply};
 pub use id::CallId;
+#[cfg(feature = "stdio")]
+pub(crate) use output::Lent;
 pub use output::{Mark, Output};
 
 use crate::frame::{self, Beginning, EncodeError, Frame, INTERNAL_ERROR, Id, METHOD_NOT_FOUND};

@@ -100,8 +100,8 @@ impl Connection {
         !self.pump.input_open() || self.closed.is_some() || self.is_closing()
     }
 
-    /// Gives up what is due by deadline or token.
-    pub(super) fn expire(&mut self) {
+    /// Gives up what is due by deadline or token. Says whether there was anything to look at: if not, no call has ended.
+    pub(super) fn expire(&mut self) -> bool {
         let (deadlines, tokens) = (self.client.next_deadline().is_some(), self.client.has_tokens());
         if deadlines {
             self.client.expire(self.now());
@@ -113,6 +113,7 @@ impl Connection {
             // Every turn takes out all that came, so only these ends are left.
             self.drain(&mut |_, _| {});
         }
+        deadlines || tokens
     }
 
     /// Moves bytes and handles all that came. If nothing can be moved, waits for something to happen, no longer than
@@ -124,8 +125,9 @@ impl Connection {
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
         let reading = self.choose_reading(wanted);
-        let wait = self.longest_wait(until, reading);
-        let moved = match self.pump.turn(self.client.peer_mut(), wait) {
+        let (due, limit, origin) = (self.due(until, reading), self.wait_limit(), self.origin);
+        let wait = || left(due, limit, origin);
+        let moved = match self.pump.turn_with(self.client.peer_mut(), wait) {
             Ok(moved) => moved,
             Err(error) => return Err(Error::new("wait for the runtime", ErrorKind::System(error))),
         };
@@ -143,7 +145,7 @@ impl Connection {
         match self.pump.next(self.client.peer_mut()) {
             Next::Turn => None,
             Next::Glance => Some(Some(Duration::ZERO)),
-            Next::Wait => Some(self.longest_wait(None, reading)),
+            Next::Wait => Some(left(self.due(None, reading), self.wait_limit(), self.origin)),
         }
     }
 
@@ -180,15 +182,18 @@ impl Connection {
         }
     }
 
-    fn longest_wait(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
+    /// When something is to be done that no event tells; `until`, if nothing earlier.
+    fn due(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
         let linger = self.lingering_since.filter(|_| reading && self.pump.input_open());
-        let linger = linger.map(|since| self.end_of_linger(since));
-        let linger = linger.map(|end| end.saturating_duration_since(self.origin));
-        let until = [until, self.client.next_deadline(), linger].into_iter().flatten().min();
-        let until = until.map(|until| until.saturating_sub(self.now()));
+        let linger = linger.map(|since| self.end_of_linger(since).saturating_duration_since(self.origin));
+        [until, self.client.next_deadline(), linger].into_iter().flatten().min()
+    }
+
+    /// How long a wait may last at most, so that nothing is missed that no event tells.
+    fn wait_limit(&self) -> Option<Duration> {
         let tokens = self.client.has_tokens().then_some(TOKENS);
         let child = self.child.as_ref().and_then(Child::longest_wait);
-        [until, tokens, child].into_iter().flatten().min()
+        [tokens, child].into_iter().flatten().min()
     }
 
     /// Takes out everything that came.
@@ -279,6 +284,12 @@ impl Connection {
         }
         closed
     }
+}
+
+/// How long until something is due, but no longer than the limit. The clock is read only where something is.
+fn left(due: Option<Duration>, limit: Option<Duration>, origin: Instant) -> Option<Duration> {
+    let due = due.map(|due| due.saturating_sub(origin.elapsed()));
+    [due, limit].into_iter().flatten().min()
 }
 
 impl Drop for Connection {

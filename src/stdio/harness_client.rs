@@ -198,11 +198,12 @@ impl HarnessClient {
         observe: Observer<'_>,
     ) -> Result<R, Error> {
         loop {
-            self.connection.expire();
             if let Some(end) = self.take(&call) {
                 return end;
             }
-            self.turn(None, true, observe)?;
+            if !self.connection.expire() || !self.connection.client.has_ended(call.id()) {
+                self.turn(None, true, observe)?;
+            }
         }
     }
 

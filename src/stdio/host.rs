@@ -124,13 +124,13 @@ impl Sink {
         while !hub.has_room(self.shared.limit) {
             match self.shared.when_full {
                 WhenFull::Fail => return Err(SinkError::Full),
-                WhenFull::Block => hub = self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
+                WhenFull::Block => hub = self.shared.wait_for_room(hub),
             }
         }
         let time = self.shared.time(&hub.server, &self.session);
         match hub.server.session_event(&self.session, event, time) {
             Ok(stamp) => {
-                self.shared.wake(&mut hub);
+                self.shared.wake(hub);
                 Ok(stamp)
             }
             Err(SendError::Encode(error)) => Err(SinkError::Encode(error)),
@@ -273,6 +273,8 @@ pub(super) struct Hub {
     /// The loop waits or is about to, and does not know of what was done since it looked. Whoever does something
     /// clears it and wakes the loop; so between two looks of the loop there is one wake-up at most, and never none.
     pub(super) asleep: bool,
+    /// Agents that wait for room. To tell nobody would be a system call all the same.
+    pushed_back: usize,
     /// Who waits for answers of the client.
     pub(super) asked: Asked,
 }
@@ -289,7 +291,7 @@ impl Hub {
 
 impl Shared {
     pub(super) fn new(server: Server, waker: Waker, options: &ServeOptions) -> Self {
-        let hub = Hub { server, asleep: false, asked: Asked::default() };
+        let hub = Hub { server, asleep: false, pushed_back: 0, asked: Asked::default() };
         Self {
             hub: Mutex::new(hub),
             room: Condvar::new(),
@@ -313,21 +315,31 @@ impl Shared {
     pub(super) fn act<R>(&self, act: impl FnOnce(&mut Server) -> R) -> R {
         let mut hub = self.lock();
         let done = act(&mut hub.server);
-        self.wake(&mut hub);
+        self.wake(hub);
         done
     }
 
-    pub(super) fn wake(&self, hub: &mut Hub) {
-        if core::mem::take(&mut hub.asleep) {
+    /// Gives the lock back, and lets the loop see what was done. Woken before, it would only wait for the lock.
+    pub(super) fn wake(&self, mut hub: MutexGuard<'_, Hub>) {
+        let asleep = core::mem::take(&mut hub.asleep);
+        drop(hub);
+        if asleep {
             self.waker.wake();
         }
     }
 
     /// Lets those go on who wait for room, if there is enough.
     pub(super) fn tell_room(&self, hub: &mut Hub) {
-        if hub.has_room(self.limit / 2) {
+        if hub.pushed_back > 0 && hub.has_room(self.limit / 2) {
             self.room.notify_all();
         }
+    }
+
+    fn wait_for_room<'h>(&self, mut hub: MutexGuard<'h, Hub>) -> MutexGuard<'h, Hub> {
+        hub.pushed_back += 1;
+        let mut hub = self.room.wait(hub).unwrap_or_else(PoisonError::into_inner);
+        hub.pushed_back -= 1;
+        hub
     }
 }
 

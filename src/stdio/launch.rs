@@ -62,7 +62,7 @@ pub enum Stderr {
     Tail,
     /// It goes where that of the calling program goes, and nothing is kept.
     Inherit,
-    /// It is read and kept, and this gets every piece of it as it comes, on the thread that pumps.
+    /// It is read and kept, and this gets every piece of it as it comes, on the thread that moves the bytes.
     Callback(StderrCallback),
 }
 

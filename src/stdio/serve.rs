@@ -17,7 +17,7 @@ use super::ask::Asked;
 use super::host::{Agent, AgentHost, PromptResponder, Shared, Sink, WhenFull};
 use super::lanes::Lanes;
 use super::own::OwnStdio;
-use super::pump::Pump;
+use super::pump::{Loan, Pump};
 use super::signals::Signals;
 use crate::json::JsonString;
 use crate::server::{Phase, Refusal, Server, Task};
@@ -33,7 +33,7 @@ pub struct ServeOptions {
     pub finish_within: Duration,
     /// After that, or after a signal: how long the agents may take to be released and the output to be written. 5 s.
     pub release_within: Duration,
-    /// Bytes of output that may wait before agents are pushed back. 4 MiB.
+    /// Bytes of output that may wait before agents are pushed back. 1 MiB.
     pub max_backlog: usize,
     /// What pushing back means.
     pub when_full: WhenFull,
@@ -59,7 +59,7 @@ impl Default for ServeOptions {
         Self {
             finish_within: Duration::from_secs(5),
             release_within: Duration::from_secs(5),
-            max_backlog: 4 << 20,
+            max_backlog: 1 << 20,
             when_full: WhenFull::Block,
             max_unread: 64 << 20,
             max_threads: Some(512),
@@ -239,27 +239,28 @@ struct Serving<H: AgentHost> {
 impl<H: AgentHost> Serving<H> {
     fn run(&mut self) -> io::Result<Served> {
         let shared = self.shared.clone();
+        let mut loan: Option<Loan> = None;
         loop {
             let mut hub = shared.lock();
-            let unread = hub.server.backlog() + self.pump.staged();
+            if let Some(loan) = loan.take() {
+                self.pump.return_writer(hub.server.peer_mut(), loan);
+            }
+            let unread = hub.server.backlog();
             self.pump.set_reading(unread <= self.options.max_unread || self.pump.input_hung_up());
             let read = self.pump.read_once(hub.server.peer_mut());
             self.note_ends(&mut hub.server);
             let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
             // What the requests have led to goes out at once.
-            self.pump.stage(hub.server.peer_mut());
+            loan = self.pump.lend_writer(hub.server.peer_mut());
             shared.tell_room(&mut hub);
             if self.is_over(&mut hub.server) {
                 return Ok(self.outcome(&mut hub.server));
             }
-            let writing = self.pump.can_write_staged();
-            let idle = read == 0 && tasks.is_empty() && !writing;
+            let idle = read == 0 && tasks.is_empty() && loan.is_none();
             hub.asleep = idle;
             drop(hub);
             // Agents go on telling while the system takes the bytes: the longer that takes, the more go out at once.
-            if writing {
-                self.pump.write_staged();
-            }
+            loan.iter_mut().for_each(Loan::write);
             tasks.into_iter().for_each(|task| self.agents.dispatch(task));
             self.unasked += 1;
             if idle {
@@ -272,7 +273,7 @@ impl<H: AgentHost> Serving<H> {
 
     /// Why it has ended, now that it has.
     fn outcome(&mut self, server: &mut Server) -> Served {
-        let (unanswered, unread) = (server.replies_owed(), server.backlog() + self.pump.staged());
+        let (unanswered, unread) = (server.replies_owed(), server.backlog());
         match self.end.take().unwrap_or(Served::Shutdown) {
             Served::Shutdown | Served::InputEnded if unanswered > 0 || unread > 0 => {
                 Served::CutShort { unanswered, unread }
@@ -326,7 +327,7 @@ impl<H: AgentHost> Serving<H> {
     /// Whether nothing is left to do, or no time to do it in.
     fn is_over(&mut self, server: &mut Server) -> bool {
         let late = self.until.is_some_and(|until| Instant::now() >= until);
-        let flushed = server.backlog() == 0 && self.pump.staged() == 0;
+        let flushed = server.backlog() == 0;
         match server.phase() {
             Phase::Released => late || flushed,
             // A client that has seen `shutdown` fail may go on until it ends the input.

@@ -80,6 +80,39 @@ fn eight_threads_make_a_thousand_calls_each() {
 }
 
 #[test]
+fn a_call_that_pumps_for_itself_leaves_nobody_waiting() {
+    let client = shared(&["silent=quiet"]);
+    let short = CallOptions::default().timeout(Duration::from_millis(10));
+    let done = AtomicUsize::new(0);
+    within(20 * SECOND, || {
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..30 {
+                        // So close after each other that they pump for themselves, where the other thread does not call.
+                        (0..20).for_each(|_| drop(client.call("echo", &json!({})).unwrap()));
+                        // The answers of the other thread come while this one waits in vain, and after.
+                        let error = client.call_with::<JsonBuf>("quiet", &json!({}), &short).unwrap_err();
+                        assert!(error.is_timeout(), "{error}");
+                    }
+                    done.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            // Waits for something else, again and again.
+            while done.load(Ordering::Relaxed) < 2 {
+                assert!(client.wait_for_request(Duration::from_millis(3)).unwrap().is_none());
+            }
+        });
+    });
+    // Alone again, and after a pause in which the thread has taken over.
+    for pause in [0, 1, 3, 10] {
+        thread::sleep(Duration::from_millis(pause));
+        within(SECOND, || client.call("echo", &json!({}))).unwrap();
+    }
+    close(&client);
+}
+
+#[test]
 fn frames_of_many_threads_do_not_mix() {
     let client = shared(&[]);
     within(30 * SECOND, || {
