@@ -407,8 +407,10 @@ fn launcher_chain() {
 }
 
 fn double_fork() {
-    // The shell is gone at once, and what it has left is in another session and holds both pipes.
-    let script = format!("setsid {} <&0 & echo '{{\"method\":\"pid\",\"params\":{{\"pid\":'$!'}}}}'", program());
+    // The shell is gone at once, and what it has left is in another session and holds both pipes. Behind `&` descriptor 0
+    // is /dev/null already.
+    let left = format!("exec 3<&0; setsid {} <&3 3<&- & exec 3<&-", program());
+    let script = left + "; echo '{\"method\":\"pid\",\"params\":{\"pid\":'$!'}}'";
     let mut client = HarnessClient::spawn_with(&Launch::new("sh").args(["-c", &script]), options()).unwrap();
     let pids = client.subscribe(Filter::all().method("pid"), Policy::Lossless);
     let delivery = pids.next_timeout(&mut client, SECOND).unwrap().unwrap();
