@@ -10,7 +10,7 @@
 //! | `dir` | `c2s` from the client, `s2c` from the runtime, `err` for the runtime's stderr |
 //! | `frame` | the line without its `\n`, whether it is a frame or not |
 //! | `frame_b64` | in its place for a line that is not UTF-8: canonical base64 |
-//! | `eol` | `false` for a last line that had no `\n` |
+//! | `eol` | `false` where no `\n` followed, as at the end of a stream |
 //! | `lost` | in place of a line: so many bytes of whole lines are missing here, their `\n` counted |
 //!
 //! Other members are passed over. Entries stand in the order in which whoever recorded them saw them: the three streams
@@ -79,7 +79,7 @@ pub enum What {
     Line {
         /// Without its `\n`, and holding none.
         bytes: Vec<u8>,
-        /// Whether it ended in `\n`; only the last line of a stream may not.
+        /// Whether it ended in `\n`. If not, the next line of the stream goes on with it; mostly there is none.
         eol: bool,
     },
     /// Lines are missing here: so many bytes of them, each `\n` counted.

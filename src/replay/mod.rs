@@ -134,15 +134,18 @@ impl Script {
             ended: false,
         };
         let mut expected = Expected::default();
+        let mut begun = Vec::new();
         for (entry, number) in entries.into_iter().zip(1..) {
             let bytes = entry.wire_bytes();
             match (entry.what, entry.direction) {
                 (What::Lost(lost), _) => script.lost += lost,
-                (What::Line { bytes, eol: true }, Direction::ClientToServer) => {
-                    script.asked.extend(expected.asked(&bytes, entry.at, number));
+                (What::Line { bytes, eol }, Direction::ClientToServer) => {
+                    // Without its end it is no line yet; blank ones are none, either.
+                    begun.extend(bytes);
+                    if eol {
+                        script.asked.extend(expected.asked(&core::mem::take(&mut begun), entry.at, number));
+                    }
                 }
-                // Without its end it was no line, and blank ones are none, either.
-                (What::Line { .. }, Direction::ClientToServer) => {}
                 (What::Line { .. }, direction) => {
                     let (after, answers) = expected.said(&bytes, direction, matching);
                     let index = script.said.len();
