@@ -241,6 +241,11 @@ impl Pump {
         matches!(self.reader, Side::Open(_))
     }
 
+    /// Whether the other end has closed the input: what is left of it is what the system holds.
+    pub(super) fn input_hung_up(&self) -> bool {
+        self.reader.has_hung_up()
+    }
+
     /// Whether output can still be sent.
     #[must_use]
     pub fn output_open(&self) -> bool {

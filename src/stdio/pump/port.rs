@@ -75,6 +75,11 @@ impl Side {
         matches!(self, Self::Open(port) if port.ready)
     }
 
+    /// Whether the other end has hung up, though not all may have been read.
+    pub(super) fn has_hung_up(&self) -> bool {
+        matches!(self, Self::Open(port) if port.hung_up)
+    }
+
     pub(super) fn error(&self) -> Option<&io::Error> {
         match self {
             Self::Ended(error) => error.as_ref(),
