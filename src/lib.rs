@@ -47,6 +47,7 @@
 //! | [`server`] | the SDK server as a state machine: handshake, lazy single-flight sessions, shutdown |
 //! | [`client`] | the SDK client as a state machine: calls with deadlines, subscriptions, runs, the teardown ladder |
 //! | [`recording`] | a conversation in a file: what went over the pipes, line by line, with its times |
+//! | [`replay`] | such a conversation as a runtime, for tests of clients |
 //! | [`stdio`] | mio: one poll loop, pipes, child process, signals; the blocking clients, `serve` |
 //!
 //! # The drive loop
@@ -133,6 +134,7 @@ pub mod json;
 pub mod line;
 pub mod peer;
 pub mod recording;
+pub mod replay;
 pub mod server;
 #[cfg(feature = "stdio")]
 pub mod stdio;

@@ -19,6 +19,7 @@
 //! `Reader` and `Writer` (feature `std`) are streams of entries.
 
 mod base64;
+mod redact;
 #[cfg(feature = "std")]
 mod stream;
 
@@ -29,6 +30,7 @@ use core::time::Duration;
 
 use crate::json::{Json, JsonStr, Kind, SyntaxError, push_escaped};
 
+pub use redact::redact;
 #[cfg(feature = "std")]
 pub use stream::{ReadError, Reader, Writer};
 

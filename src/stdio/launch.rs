@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::vec::Vec;
 
@@ -100,12 +100,6 @@ impl Launch {
         Self::new(program).args(["--profile", profile])
     }
 
-    /// The program, as it was asked for.
-    #[must_use]
-    pub fn program(&self) -> &Path {
-        &self.program
-    }
-
     /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
@@ -183,6 +177,15 @@ impl Launch {
     #[must_use]
     pub fn resolve(&self) -> Option<PathBuf> {
         self.find(&self.program)
+    }
+
+    /// Starts it for a program that moves the bytes itself: stdin and stdout are pipes, and so is stderr, unless
+    /// inherited.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    pub fn spawn(&self) -> Result<Child, SpawnError> {
+        self.command()?.spawn().map_err(|error| self.diagnose(error))
     }
 
     /// The command, with the program as an absolute path.

@@ -107,8 +107,8 @@ fn value<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 pub fn pong() {
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned().expect("a descriptor"));
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned().expect("a descriptor"));
-    let mut byte = [0];
-    while matches!(stdin.read(&mut byte), Ok(1)) {
-        stdout.write_all(&byte).and_then(|()| stdout.flush()).expect("a reader");
+    let mut bytes = [0; 4096];
+    while let Ok(len @ 1..) = stdin.read(&mut bytes) {
+        stdout.write_all(&bytes[..len]).and_then(|()| stdout.flush()).expect("a reader");
     }
 }

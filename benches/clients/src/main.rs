@@ -4,6 +4,7 @@
 //! - `… trip`: round trips; pin it: `taskset -c 0 dsh-wire-client-bench trip`.
 //! - `… peers`: receiving, against other clients; with `--features peers`, and `tests/interop/setup` before.
 //! - `… memory`, `… paused`: peak memory, each in a process of its own.
+//! - `… tap DSH_WIRE`: a round trip through `dsh-wire tap`, and through two pipelines of `tee`, ÷ one without.
 //! - `… child CORPUS BYTES`: the fake runtime.
 
 mod child;
@@ -17,6 +18,7 @@ mod peers;
 #[path = "peers_unavailable.rs"]
 mod peers;
 mod raw;
+mod tap;
 
 use std::time::{Duration, Instant};
 
@@ -43,6 +45,7 @@ fn main() {
         ["child", corpus, bytes] => child::serve(corpus, bytes.parse().expect("a number")),
         ["trip"] => trips(),
         ["trip", which, count] => trip_loop(which, count.parse().expect("a number")),
+        ["tap", dsh_wire] => tap::trips(dsh_wire),
         ["memory"] => memory(),
         ["paused"] => paused(),
         ["peers"] => peers::table(),

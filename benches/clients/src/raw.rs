@@ -19,12 +19,12 @@ pub struct Raw {
 
 impl Raw {
     pub fn spawn(args: &[&str]) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("a path"))
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a child");
+        Self::start(Command::new(std::env::current_exe().expect("a path")).args(args))
+    }
+
+    /// Any program that answers as the fake runtime does.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a child");
         let stdin = OwnedFd::from(child.stdin.take().expect("piped")).into();
         let stdout = OwnedFd::from(child.stdout.take().expect("piped")).into();
         Self { child, stdin, stdout }
@@ -51,6 +51,12 @@ impl Raw {
             }
             before += len - start;
         }
+    }
+
+    /// Sends so many bytes and waits until they are back.
+    pub fn echo(&mut self, bytes: &mut [u8]) {
+        self.stdin.write_all(bytes).expect("a reader");
+        self.stdout.read_exact(bytes).expect("a writer");
     }
 
     pub fn ping(&mut self) {

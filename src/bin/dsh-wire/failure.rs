@@ -23,7 +23,7 @@ impl Exit {
     pub(crate) const GONE: Self = Self(3);
     /// The time was up.
     pub(crate) const TIMED_OUT: Self = Self(4);
-    /// The runtime broke the protocol.
+    /// The runtime broke the protocol, or the client did not keep to the recording.
     pub(crate) const PROTOCOL: Self = Self(5);
 
     /// A signal asked us to end; 130 for Ctrl-C.

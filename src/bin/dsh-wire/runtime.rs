@@ -127,15 +127,7 @@ impl RuntimeArgs {
     }
 
     fn launch(&self) -> Result<Launch, Failure> {
-        let launch = match self.given() {
-            Some(launch) => launch,
-            None => {
-                let this = std::env::current_exe()
-                    .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
-                Launch::new(this).arg("serve")
-            }
-        };
-        self.equip(launch)
+        self.equip(launch(&self.runtime)?)
     }
 
     /// The program behind `--`, if there is one.
@@ -188,6 +180,16 @@ impl RuntimeArgs {
             StderrTo::Tail => Stderr::Tail,
         }))
     }
+}
+
+/// The program and its arguments; the embedded runtime where there are none.
+pub(crate) fn launch(command: &[OsString]) -> Result<Launch, Failure> {
+    if let Some((program, args)) = command.split_first() {
+        return Ok(Launch::new(program).args(args));
+    }
+    let this = std::env::current_exe()
+        .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
+    Ok(Launch::new(this).arg("serve"))
 }
 
 fn key_and_value(pair: &OsStr) -> Option<(&OsStr, &OsStr)> {

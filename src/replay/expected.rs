@@ -1,0 +1,189 @@
+//! The client's lines in a recording, and which line of the runtime waits for which of them.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Matching;
+use super::departure::Place;
+use crate::frame::{Frame, Id, NotAFrame};
+use crate::json::{Json, JsonStr};
+use crate::recording::Direction;
+
+/// A line of the client.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) at: Duration,
+    /// Which entry of the recording, from 1.
+    number: u64,
+    kind: Kind,
+    pub(super) method: String,
+    /// JSON text, as are the params.
+    pub(super) id: Option<String>,
+    pub(super) params: String,
+    /// The id that it has now, once it has come.
+    pub(super) met: Option<Option<String>>,
+    /// The runtime's lines that wait for it.
+    pub(super) followed_by: Vec<usize>,
+    /// The recording has an answer to it.
+    pub(super) answered: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Request,
+    Notification,
+    /// An answer to a request of the runtime.
+    Response,
+    NoFrame,
+}
+
+impl Asked {
+    /// `None` for a blank line.
+    pub(super) fn read(line: &[u8], at: Duration, number: u64) -> Option<Self> {
+        let mut scratch = String::new();
+        let (kind, method, id, params) = match Frame::decode(line, &mut scratch) {
+            Ok(Frame::Request { id, method, params }) => (Kind::Request, Some(method), Some(id), params.get()),
+            Ok(Frame::Notification { method, params }) => (Kind::Notification, Some(method), None, params.get()),
+            Ok(Frame::Response { id, .. }) => (Kind::Response, None, Some(id), ""),
+            Err(NotAFrame::Blank) => return None,
+            Err(_) => (Kind::NoFrame, None, None, ""),
+        };
+        Some(Self {
+            at,
+            number,
+            kind,
+            method: method.map(|method| method.to_string_lossy().into_owned()).unwrap_or_default(),
+            id: id.map(|id| id.get().to_owned()),
+            params: params.to_owned(),
+            met: None,
+            followed_by: Vec::new(),
+            answered: false,
+        })
+    }
+
+    pub(super) fn is_request(&self) -> bool {
+        self.kind == Kind::Request
+    }
+
+    /// Whether another one is of the same kind and method. The ids of answers are those that the runtime chose.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let answers_same = self.kind != Kind::Response || self.id == other.id;
+        self.kind == other.kind && self.method == other.method && answers_same
+    }
+
+    /// The session that it is about, as it stands inside the quotes.
+    pub(super) fn session(&self) -> Option<String> {
+        session(Json::new(&self.params).ok()?).map(ToOwned::to_owned)
+    }
+
+    pub(super) fn what(&self) -> String {
+        match self.kind {
+            Kind::Request => format!("the request `{}`", self.method),
+            Kind::Notification => format!("the notification `{}`", self.method),
+            Kind::Response => format!("an answer to {}", self.id.as_deref().unwrap_or_default()),
+            Kind::NoFrame => "a line that is no frame".into(),
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place { what: self.what(), line: self.number }
+    }
+}
+
+/// An id out of its text.
+pub(super) fn id(text: &str) -> Option<Id<'_>> {
+    Json::new(text).ok().and_then(Id::new)
+}
+
+/// What is known of a recording up to some entry.
+#[derive(Debug, Default)]
+pub(super) struct Expected {
+    /// The session of each line of the client.
+    sessions: Vec<Option<String>>,
+    requests: BTreeMap<String, usize>,
+    /// The last line of the client about each session.
+    last_about: BTreeMap<String, usize>,
+    /// Of sub-agents' sessions.
+    parents: BTreeMap<String, String>,
+}
+
+impl Expected {
+    /// The next line of the client.
+    pub(super) fn asked(&mut self, line: &[u8], at: Duration, number: u64) -> Option<Asked> {
+        let asked = Asked::read(line, at, number)?;
+        let (index, session) = (self.sessions.len(), asked.session());
+        if let Some(id) = asked.id.clone().filter(|_| asked.is_request()) {
+            self.requests.insert(id, index);
+        }
+        if let Some(session) = session.clone() {
+            self.last_about.insert(session, index);
+        }
+        self.sessions.push(session);
+        Some(asked)
+    }
+
+    /// The next line of the runtime: the line of the client that it waits for, and the request that it answers.
+    pub(super) fn said(
+        &mut self,
+        line: &[u8],
+        direction: Direction,
+        matching: Matching,
+    ) -> (Option<usize>, Option<usize>) {
+        let last = self.sessions.len().checked_sub(1);
+        let mut scratch = String::new();
+        let frame = match direction {
+            Direction::Stderr => None,
+            _ => Frame::decode(line, &mut scratch).ok(),
+        };
+        let answers = match frame {
+            Some(Frame::Response { id, .. }) => self.requests.get(id.get()).copied(),
+            _ => None,
+        };
+        if let Some(Frame::Notification { params, .. }) = frame {
+            self.note_parent(params);
+        }
+        let after = match (matching, frame) {
+            (Matching::Strict, _) => last,
+            (Matching::Loose, Some(Frame::Response { .. })) => {
+                let session = answers.and_then(|request| self.sessions.get(request)?.as_deref());
+                session.and_then(|session| self.last_about.get(session).copied()).or(answers).or(last)
+            }
+            (Matching::Loose, Some(Frame::Notification { params, .. } | Frame::Request { params, .. })) => {
+                let root = session(params).map(|session| self.root(session));
+                root.and_then(|root| self.last_about.get(root).copied()).or(last)
+            }
+            (Matching::Loose, None) => last,
+        };
+        (after, answers)
+    }
+
+    /// The first notification about a sub-agent names its parent.
+    fn note_parent(&mut self, params: Json<'_>) {
+        let text = |name| params.member(name).and_then(Json::as_str).map(inside);
+        if let (Some(parent), Some(child)) = (text("parentSessionId"), text("childSessionId")) {
+            let root = self.root(parent).to_owned();
+            if root != child {
+                self.parents.insert(child.to_owned(), root);
+            }
+        }
+    }
+
+    /// The session of the client's that one belongs to. Parents are kept as roots, so one step is all.
+    fn root<'a>(&'a self, session: &'a str) -> &'a str {
+        self.parents.get(session).map_or(session, String::as_str)
+    }
+}
+
+fn session(params: Json<'_>) -> Option<&str> {
+    params.member("sessionId").and_then(Json::as_str).map(inside)
+}
+
+/// A string as it is written, without its quotes.
+fn inside(text: JsonStr<'_>) -> &str {
+    let text = text.get();
+    text.get(1..text.len() - 1).unwrap_or_default()
+}

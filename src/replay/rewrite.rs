@@ -1,0 +1,67 @@
+//! Recorded lines with the ids of another client.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::json::{self, Json, Token, TokenKind, Tokens};
+
+/// A line of the runtime for the client that is here: the id of an answer, and all ids of sessions. A line that is not
+/// JSON stays as it is.
+pub(super) fn for_client(line: Vec<u8>, id: Option<&str>, sessions: &BTreeMap<String, String>) -> Vec<u8> {
+    let Ok(text) = core::str::from_utf8(&line) else { return line };
+    let trimmed = json::trim(text);
+    let Ok(json) = Json::new(trimmed) else { return line };
+    let start = trimmed.as_ptr().addr() - text.as_ptr().addr();
+    let mut out = Vec::with_capacity(line.len());
+    let mut copied = 0;
+    for token in Tokens::new(json) {
+        let (range, new) = if let Some(id) = id.filter(|_| is_id(&token)) {
+            let quote = usize::from(token.kind == TokenKind::String);
+            (token.range.start - quote..token.range.end + quote, id)
+        } else if let Some(session) = sessions.get(token.text).filter(|_| is_session(&token)) {
+            (token.range, session.as_str())
+        } else {
+            continue;
+        };
+        out.extend_from_slice(line.get(copied..start + range.start).unwrap_or_default());
+        out.extend_from_slice(new.as_bytes());
+        copied = start + range.end;
+    }
+    out.extend_from_slice(line.get(copied..).unwrap_or_default());
+    out
+}
+
+/// Whether two params say the same, token by token, where sessions may have other ids: each recorded one always the
+/// same, and no two of them one.
+pub(super) fn same(recorded: &str, heard: &str, sessions: &BTreeMap<String, String>) -> bool {
+    let (Ok(recorded), Ok(heard)) = (Json::new(recorded), Json::new(heard)) else { return recorded == heard };
+    let (mut recorded, mut heard) = (Tokens::new(recorded), Tokens::new(heard));
+    loop {
+        match (recorded.next(), heard.next()) {
+            (None, None) => return true,
+            (Some(recorded), Some(heard)) if recorded.kind == heard.kind && recorded.depth == heard.depth => {
+                let known = sessions.get(recorded.text);
+                let same = match known.filter(|_| is_session(&recorded)) {
+                    Some(session) => session == heard.text,
+                    None if is_session(&recorded) => sessions.values().all(|session| session != heard.text),
+                    None => recorded.text == heard.text,
+                };
+                if !same || recorded.member != heard.member {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// The id of the frame.
+fn is_id(token: &Token<'_>) -> bool {
+    token.depth == 1 && token.member == Some("id") && token.kind != TokenKind::Name
+}
+
+fn is_session(token: &Token<'_>) -> bool {
+    let named = |member: &str| member == "sessionId" || member.ends_with("SessionId");
+    token.kind == TokenKind::String && token.member.is_some_and(named)
+}
