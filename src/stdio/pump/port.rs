@@ -75,7 +75,7 @@ impl Side {
         matches!(self, Self::Open(port) if port.ready)
     }
 
-    /// Whether the other end has closed it, and this one has not noticed yet.
+    /// Whether the other end has hung up, though not all may have been read.
     pub(super) fn has_hung_up(&self) -> bool {
         matches!(self, Self::Open(port) if port.hung_up)
     }
