@@ -54,15 +54,16 @@ use core::time::Duration;
 
 use serde::Serialize;
 
+use event::LastDropped;
 pub use event::{Counters, Event, RuntimeRequest};
 pub use failure::Failure;
-pub use run::{Place, Run, text_delta};
+pub use run::{Observed, Run, text_delta};
 pub use session_tree::SessionTree;
 pub use subscription::{Delivery, Filter, Policy, SubscriptionId};
 pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
 
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
-use crate::peer::{self, AbortToken, AnswerError, CallId, Mark, Output, Peer, Reply, SendError};
+use crate::peer::{self, AbortToken, AnswerError, CallId, Dropped, Mark, Output, Peer, Reply, SendError};
 use crate::wire::{Decode, Method, Notification, NotificationBody};
 use subscription::Subscriptions;
 
@@ -86,6 +87,7 @@ pub struct Client {
     takes_requests: bool,
     reports_status: bool,
     counters: Counters,
+    last_dropped: LastDropped,
 }
 
 /// A call that has been made. The result is read as `R`; [`JsonBuf`] takes any, verbatim.
@@ -162,6 +164,7 @@ impl Client {
             takes_requests: false,
             reports_status: false,
             counters: Counters::default(),
+            last_dropped: LastDropped::default(),
         }
     }
 
@@ -358,6 +361,7 @@ impl Client {
             }
             peer::Event::Dropped(dropped) => {
                 counters.count_dropped(dropped.why);
+                self.last_dropped.keep(&dropped);
                 Event::Dropped(dropped)
             }
         })
@@ -448,14 +452,15 @@ impl Client {
         self.subscriptions.high_water(subscription)
     }
 
-    /// The queue that nothing may be dropped from and that holds the most, if that is more than `limit` bytes: a name
-    /// and how much it holds.
+    /// A queue that nothing may be dropped from and that holds more than `limit` bytes, if there is one: a name and how
+    /// much it holds. The requests of the runtime come first, then our answers to them, which wait while the runtime
+    /// does not read, then the fullest subscription.
     #[must_use]
     pub fn backlog_over(&self, limit: usize) -> Option<(&str, usize)> {
-        match self.request_bytes > limit {
-            true => Some(("requests of the runtime", self.request_bytes)),
-            false => self.subscriptions.fullest_over(limit),
-        }
+        let of_requests =
+            [("requests of the runtime", self.request_bytes), ("answers to the runtime", self.peer.answers_waiting())];
+        let over = of_requests.into_iter().find(|(_, bytes)| *bytes > limit);
+        over.or_else(|| self.subscriptions.fullest_over(limit))
     }
 
     /// The lineage of all sessions so far.
@@ -480,6 +485,12 @@ impl Client {
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { most_queued: self.subscriptions.most_held(), ..self.counters }
+    }
+
+    /// The last line that was no frame, for the report of a runtime that writes such.
+    #[must_use]
+    pub fn last_dropped(&self) -> Option<Dropped<'_>> {
+        self.last_dropped.lend()
     }
 
     fn give_up(&mut self, call: CallId) {

@@ -75,6 +75,12 @@ pub fn encode_error(
 #[derive(Debug)]
 pub struct EncodeError(serde_json::Error);
 
+impl From<serde_json::Error> for EncodeError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error)
+    }
+}
+
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("cannot write the value as JSON")

@@ -10,7 +10,7 @@ const SEGMENT: usize = 64 << 10;
 const EMPTIED: usize = 16;
 
 /// A point in the output: everything that was queued before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Mark(u64);
 
 /// The frame of one call in the output: where its segment starts.

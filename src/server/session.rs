@@ -186,6 +186,16 @@ impl<'a, D: Serialize + ?Sized> NewEvent<'a, D> {
         Self { surface_op: Some(SurfaceOp::Append), ..self }
     }
 
+    /// The same with its data in another form.
+    #[cfg(feature = "stdio")]
+    pub(crate) const fn with_data<'b, E: ?Sized>(&self, data: &'b E) -> NewEvent<'b, E>
+    where
+        'a: 'b,
+    {
+        let Self { kind, source_event_seqs, surface_op, .. } = *self;
+        NewEvent { kind, data, source_event_seqs, surface_op }
+    }
+
     /// The whole event, for the wire or for a log.
     pub fn stamped(&self, stamp: Stamp) -> impl Serialize + '_ {
         Stamped {

@@ -100,8 +100,10 @@ impl Sink {
         params: &(impl Serialize + ?Sized),
         within: Duration,
     ) -> Result<JsonBuf, RequestError> {
+        // As with events: code of others runs before anything is locked.
+        let params = JsonBuf::from_serialize(params).map_err(|error| RequestError::Encode(error.into()))?;
         let mut hub = self.shared.lock();
-        let call = match hub.server.request(method, params) {
+        let call = match hub.server.request(method, &params) {
             Ok(call) => call,
             Err(SendError::Encode(error)) => return Err(RequestError::Encode(error)),
             // It has no token.

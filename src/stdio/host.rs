@@ -11,7 +11,7 @@ use super::Waker;
 use super::ask::Asked;
 use super::serve::ServeOptions;
 use crate::frame::EncodeError;
-use crate::json::{Json, JsonString};
+use crate::json::{Json, JsonBuf, JsonString};
 use crate::peer::SendError;
 use crate::server::{Finished, NewEvent, Opening, Phase, PromptReply, Refusal, Server, Stamp};
 use crate::wire::InitializeParams;
@@ -113,6 +113,13 @@ impl Sink {
     /// # Errors
     /// [`SinkError::Full`] if [`WhenFull::Fail`] was chosen, [`SinkError::Encode`] where the data has no JSON form.
     pub fn session_event<D: Serialize + ?Sized>(&self, event: &NewEvent<'_, D>) -> Result<Stamp, SinkError> {
+        // Before anything is locked: it is code of others, which may take its time, panic, or tell events itself.
+        let data = JsonBuf::from_serialize(event.data).map_err(|error| SinkError::Encode(error.into()))?;
+        self.tell(&event.with_data(&data.as_json()))
+    }
+
+    /// The same for data that has its JSON form.
+    pub(super) fn tell(&self, event: &NewEvent<'_, Json<'_>>) -> Result<Stamp, SinkError> {
         let mut hub = self.shared.lock();
         while !hub.has_room(self.shared.limit) {
             match self.shared.when_full {
@@ -297,7 +304,7 @@ impl Shared {
         if self.deterministic { COUNTED_FROM + server.next_seq(session) } else { now() }
     }
 
-    /// The state machine takes each step whole, so that a panic in an author's `Serialize` leaves nothing half done.
+    /// No code of others runs under the lock, so a panic leaves nothing half done.
     pub(super) fn lock(&self) -> MutexGuard<'_, Hub> {
         self.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }

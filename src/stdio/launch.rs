@@ -100,6 +100,12 @@ impl Launch {
         Self::new(program).args(["--profile", profile])
     }
 
+    /// The program, as it was asked for.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
@@ -164,6 +170,19 @@ impl Launch {
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
         self
+    }
+
+    /// The program, as it was asked for.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The absolute path of the program, if there is something at it. What is only a name is looked for on the `PATH`
+    /// that the program will get.
+    #[must_use]
+    pub fn resolve(&self) -> Option<PathBuf> {
+        self.find(&self.program)
     }
 
     /// The command, with the program as an absolute path.

@@ -284,6 +284,11 @@ impl Pump {
         matches!(self.reader, Side::Open(_))
     }
 
+    /// Whether the other end has closed the input: what is left of it is what the system holds.
+    pub(super) fn input_hung_up(&self) -> bool {
+        matches!(&self.reader, Side::Open(port) if port.hung_up)
+    }
+
     /// Whether output can still be sent.
     #[must_use]
     pub fn output_open(&self) -> bool {

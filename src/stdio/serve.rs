@@ -2,7 +2,6 @@
 
 use std::boxed::Box;
 use std::collections::BTreeMap;
-use std::format;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +9,9 @@ use std::string::String;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::vec::Vec;
+use std::{fmt, format};
+
+use signal_hook::consts::{SIGHUP, SIGINT};
 
 use super::ask::Asked;
 use super::host::{Agent, AgentHost, PromptResponder, Shared, Sink, WhenFull};
@@ -35,6 +37,10 @@ pub struct ServeOptions {
     pub max_backlog: usize,
     /// What pushing back means.
     pub when_full: WhenFull,
+    /// Bytes of output that may wait before no more requests are read: answers are never pushed back, so a client that
+    /// asks and does not read is not heard until it does. It is heard again once it has closed its end of the input,
+    /// since what it can have sent by then is what a pipe holds. 64 MiB.
+    pub max_unread: usize,
     /// Threads on which the methods of agents run at once; the others wait. 512; `None` is no limit.
     pub max_threads: Option<usize>,
     /// Counts times and ids instead of taking them from the clock and from chance: two runs that say the same send the
@@ -42,9 +48,9 @@ pub struct ServeOptions {
     pub deterministic: bool,
     /// As [`Server::max_tokens_as_success`].
     pub max_tokens_as_success: bool,
-    /// Take SIGINT and SIGTERM as requests to end, in order; a second one ends at once. Off unless asked for;
-    /// [`serve_stdio`] always does it. Afterwards the process ignores both, since what they did before cannot be brought
-    /// back.
+    /// Take SIGINT, SIGTERM and SIGHUP as requests to end, in order; a second one ends at once, without a word to the
+    /// agents. SIGHUP stays ignored where it was (`nohup`). Off unless asked for; [`serve_stdio`] always does it.
+    /// Afterwards the process ignores them, since what they did before cannot be brought back.
     pub signals: bool,
 }
 
@@ -55,6 +61,7 @@ impl Default for ServeOptions {
             release_within: Duration::from_secs(5),
             max_backlog: 4 << 20,
             when_full: WhenFull::Block,
+            max_unread: 64 << 20,
             max_threads: Some(512),
             deterministic: false,
             max_tokens_as_success: true,
@@ -73,27 +80,51 @@ pub enum Served {
     InputEnded,
     /// The input could not be read any more. Otherwise as if it had ended.
     InputFailed(io::Error),
-    /// This signal came.
+    /// This signal came. What the client had not read by then is dropped.
     Signal(i32),
     /// The client has closed its end of the output.
     OutputClosed(io::Error),
+    /// The input ended or the client asked for the end, but when the time for it was up something was still missing.
+    CutShort {
+        /// Requests that were not answered.
+        unanswered: u64,
+        /// Bytes of output that the client had not read.
+        unread: usize,
+    },
 }
 
 impl Served {
     /// The code that the official runtime exits with: 0, but 130 after SIGINT, and 1 where the output was closed or the
-    /// input failed.
+    /// input failed. It has none for an end that was cut short, which is 1 as well, and none for SIGHUP, which kills it:
+    /// 129, as shells say.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Signal(signal_hook::consts::SIGINT) => 130,
-            Self::OutputClosed(_) | Self::InputFailed(_) => 1,
+            Self::Signal(SIGINT) => 130,
+            Self::Signal(SIGHUP) => 129,
+            Self::OutputClosed(_) | Self::InputFailed(_) | Self::CutShort { .. } => 1,
             Self::Shutdown | Self::InputEnded | Self::Signal(_) => 0,
         }
     }
 }
 
+impl fmt::Display for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shutdown => f.write_str("the client has shut the runtime down"),
+            Self::InputEnded => f.write_str("the input has ended"),
+            Self::Signal(signal) => write!(f, "signal {signal} came"),
+            Self::InputFailed(error) | Self::OutputClosed(error) => error.fmt(f),
+            Self::CutShort { unanswered, unread } => {
+                write!(f, "the time for the end was up: ")?;
+                write!(f, "{unanswered} requests were not answered, {unread} bytes of output were not read")
+            }
+        }
+    }
+}
+
 /// Serves on the process's own stdin and stdout, which belong to the protocol for that time ([`OwnStdio`]), and takes
-/// SIGINT and SIGTERM as requests to end. To leave the signals alone, use [`OwnStdio`] and [`serve`].
+/// SIGINT, SIGTERM and SIGHUP as requests to end. To leave the signals alone, use [`OwnStdio`] and [`serve`].
 ///
 /// An agent that is left behind at the end may print to the real stdout, which is given back then.
 ///
@@ -181,6 +212,7 @@ pub fn serve<H: AgentHost>(host: H, input: OwnedFd, output: OwnedFd, options: Se
     // Agents that were left behind do not wait for a client that is not heard any more.
     hub.server.close();
     hub.asked = Asked::default();
+    serving.shared.tell_room(&mut hub);
     drop(hub);
     served
 }
@@ -209,6 +241,8 @@ impl<H: AgentHost> Serving<H> {
         let shared = self.shared.clone();
         loop {
             let mut hub = shared.lock();
+            let unread = hub.server.backlog() + self.pump.staged();
+            self.pump.set_reading(unread <= self.options.max_unread || self.pump.input_hung_up());
             let read = self.pump.read_once(hub.server.peer_mut());
             self.note_ends(&mut hub.server);
             let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
@@ -216,7 +250,7 @@ impl<H: AgentHost> Serving<H> {
             self.pump.stage(hub.server.peer_mut());
             shared.tell_room(&mut hub);
             if self.is_over(&mut hub.server) {
-                return Ok(self.end.take().unwrap_or(Served::Shutdown));
+                return Ok(self.outcome(&mut hub.server));
             }
             let writing = self.pump.can_write_staged();
             let idle = read == 0 && tasks.is_empty() && !writing;
@@ -233,6 +267,17 @@ impl<H: AgentHost> Serving<H> {
             } else if self.unasked >= TURNS_WITHOUT_ASKING {
                 self.ask(Some(Duration::ZERO))?;
             }
+        }
+    }
+
+    /// Why it has ended, now that it has.
+    fn outcome(&mut self, server: &mut Server) -> Served {
+        let (unanswered, unread) = (server.replies_owed(), server.backlog() + self.pump.staged());
+        match self.end.take().unwrap_or(Served::Shutdown) {
+            Served::Shutdown | Served::InputEnded if unanswered > 0 || unread > 0 => {
+                Served::CutShort { unanswered, unread }
+            }
+            end => end,
         }
     }
 

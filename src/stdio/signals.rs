@@ -9,11 +9,11 @@ use mio::event::{Event, Source};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use signal_hook::SigId;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::{pipe, unregister};
 
-/// Receives SIGINT and SIGTERM while it lives. Afterwards the process ignores them, since what they did before cannot
-/// be brought back.
+/// Receives SIGINT, SIGTERM and, unless the process was started to ignore it, SIGHUP while it lives. Afterwards the
+/// process ignores them, since what they did before cannot be brought back.
 #[derive(Debug)]
 pub(super) struct Signals(Vec<Signal>);
 
@@ -30,7 +30,8 @@ impl Signals {
     /// Registers one source a signal, under tokens from `first` up.
     pub(super) fn register(registry: &Registry, first: Token) -> io::Result<Self> {
         let mut signals = Self(Vec::new());
-        for (number, offset) in [SIGINT, SIGTERM].into_iter().zip(0..) {
+        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP));
+        for (number, offset) in wanted.zip(0..) {
             let (caught, raised) = UnixStream::pair()?;
             caught.set_nonblocking(true)?;
             let token = Token(first.0 + offset);
@@ -58,4 +59,12 @@ impl Drop for Signals {
             unregister(signal.id);
         }
     }
+}
+
+/// Whether the process ignores a signal, where the system says so: Linux has a mask of them, in hexadecimal.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }

@@ -1,17 +1,20 @@
 //! Hosts of many kinds behind `serve`, on pipes in this process.
 
-use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
+use std::io::{BufRead, BufReader, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dsh_wire::json::{Json, JsonString};
 use dsh_wire::server::{NewEvent, Opening, Refusal};
 use dsh_wire::stdio::{
-    Agent, AgentHost, OwnStdio, PromptResponder, ServeOptions, Served, Sink, SinkError, WhenFull, serve, serve_stdio,
+    Agent, AgentHost, OwnStdio, PromptResponder, RequestError, ServeOptions, Served, Sink, SinkError, WhenFull,
+    serve_stdio,
 };
 use dsh_wire::wire::InitializeParams;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::connection::Connection;
 
 type Behaviour = dyn Fn(&Sink, Json<'_>, PromptResponder) + Send + Sync;
 
@@ -43,47 +46,16 @@ impl Agent for Puppet {
     }
 }
 
-struct Connection {
-    requests: Option<PipeWriter>,
-    answers: BufReader<PipeReader>,
-    server: Option<JoinHandle<Served>>,
+fn connect(
+    options: ServeOptions,
+    behaviour: impl Fn(&Sink, Json<'_>, PromptResponder) + Send + Sync + 'static,
+) -> Connection {
+    Connection::new(Host(Arc::new(behaviour)), options)
 }
 
-impl Connection {
-    fn new(
-        options: ServeOptions,
-        behaviour: impl Fn(&Sink, Json<'_>, PromptResponder) + Send + Sync + 'static,
-    ) -> Self {
-        let (input, requests) = pipe().unwrap();
-        let (answers, output) = pipe().unwrap();
-        let host = Host(Arc::new(behaviour));
-        let server = std::thread::spawn(move || serve(host, input.into(), output.into(), options).unwrap());
-        let answers = BufReader::new(answers);
-        let mut connection = Self { requests: Some(requests), answers, server: Some(server) };
-        connection.says(r#"{"id":0,"method":"initialize","params":{"cwd":"/","provider":"p","model":"m"}}"#);
-        assert!(connection.hears().contains("serverInfo"));
-        connection
-    }
-
-    fn says(&mut self, line: &str) {
-        writeln!(self.requests.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    fn prompts(&mut self, id: u32, session: &str) {
-        let params = format!(r#"{{"sessionId":"{session}","contentBlocks":[]}}"#);
-        self.says(&format!(r#"{{"id":{id},"method":"session/prompt","params":{params}}}"#));
-    }
-
-    fn hears(&mut self) -> String {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line
-    }
-
-    fn ends(mut self) -> Served {
-        self.requests = None;
-        self.server.take().unwrap().join().unwrap()
-    }
+fn prompt(id: u32, session: &str) -> String {
+    let params = format!(r#"{{"sessionId":"{session}","contentBlocks":[]}}"#);
+    format!(r#"{{"id":{id},"method":"session/prompt","params":{params}}}"#)
 }
 
 /// Lets a handler wait for the test.
@@ -95,25 +67,25 @@ fn gate() -> (Sender<()>, Arc<Mutex<Receiver<()>>>) {
 #[test]
 fn a_slow_handler_holds_up_nobody_else() {
     let (open, gate) = gate();
-    let mut client = Connection::new(ServeOptions::default(), move |sink, _, reply| {
+    let mut client = connect(ServeOptions::default(), move |sink, _, reply| {
         if sink.session() == &"slow".into() {
             gate.lock().unwrap().recv().unwrap();
         }
         reply.accept("m");
     });
-    client.prompts(1, "slow");
-    client.prompts(2, "fast");
+    client.says(&prompt(1, "slow"));
+    client.says(&prompt(2, "fast"));
     assert!(client.hears().contains(r#""id":2,"result""#));
     client.says(r#"{"id":3,"method":"session/wait","params":{"sessionId":"fast"}}"#);
     assert!(client.hears().contains(r#""id":3,"result""#));
     open.send(()).unwrap();
     assert!(client.hears().contains(r#""id":1,"result""#));
-    assert!(matches!(client.ends(), Served::InputEnded));
+    assert!(matches!(client.ends().1, Served::InputEnded));
 }
 
 #[test]
 fn panics_and_dropped_responders_are_answered() {
-    let mut client = Connection::new(ServeOptions::default(), |sink, _, reply| {
+    let mut client = connect(ServeOptions::default(), |sink, _, reply| {
         if sink.session() == &"drop".into() {
             return drop(reply);
         }
@@ -125,7 +97,7 @@ fn panics_and_dropped_responders_are_answered() {
         (3, "bad", "the agent panicked: assertion `left != right` failed: a bad session"),
         (4, "panic", "the agent panicked while it took the prompt"),
     ] {
-        client.prompts(id, session);
+        client.says(&prompt(id, session));
         let answer = client.hears();
         assert!(answer.contains(&format!(r#""id":{id},"error":{{"code":-32603,"message":"{message}"#)), "{answer}");
     }
@@ -133,38 +105,38 @@ fn panics_and_dropped_responders_are_answered() {
     assert!(client.hears().contains("the agent panicked: no directory here"));
     client.says(r#"{"id":6,"method":"shutdown"}"#);
     assert!(client.hears().contains(r#""id":6,"result":{}"#));
-    assert!(matches!(client.server.take().unwrap().join().unwrap(), Served::Shutdown));
+    assert!(matches!(client.served(), Served::Shutdown));
 }
 
 #[test]
 fn a_release_that_fails_is_the_answer_to_shutdown() {
-    let mut client = Connection::new(ServeOptions::default(), |_, _, reply| reply.accept("m"));
-    client.prompts(1, "stuck");
+    let mut client = connect(ServeOptions::default(), |_, _, reply| reply.accept("m"));
+    client.says(&prompt(1, "stuck"));
     assert!(client.hears().contains(r#""id":1,"result""#));
     client.says(r#"{"id":2,"method":"shutdown"}"#);
     assert!(client.hears().contains(r#""id":2,"error":{"code":-32603,"message":"the disk is full"}"#));
     // It lives on until the input ends.
     client.says(r#"{"id":3,"method":"nope"}"#);
     assert!(client.hears().contains(r#""id":3,"error""#));
-    assert_eq!(client.ends().exit_code(), 0);
+    assert_eq!(client.ends().1.exit_code(), 0);
 }
 
 #[test]
 fn prompts_accepted_before_the_end_of_input_are_answered() {
     let (open, gate) = gate();
-    let mut client = Connection::new(ServeOptions::default(), move |_, _, reply| {
+    let mut client = connect(ServeOptions::default(), move |_, _, reply| {
         gate.lock().unwrap().recv().unwrap();
         reply.accept("m");
     });
-    client.prompts(1, "a");
-    client.prompts(2, "a");
+    client.says(&prompt(1, "a"));
+    client.says(&prompt(2, "a"));
     client.requests = None;
     open.send(()).unwrap();
     assert!(client.hears().contains(r#""id":1,"result""#));
     open.send(()).unwrap();
     assert!(client.hears().contains(r#""id":2,"result""#));
-    assert_eq!(client.hears(), "");
-    assert_eq!(client.ends().exit_code(), 0);
+    assert_eq!(client.hears_any(), None);
+    assert_eq!(client.ends().1.exit_code(), 0);
 }
 
 #[test]
@@ -174,15 +146,144 @@ fn the_end_is_bounded() {
     (options.finish_within, options.release_within) = (bound, bound);
     // Neither answers nor lets go, and a third one sends without being read.
     let (_open, gate) = gate();
-    let mut client = Connection::new(options, move |sink, _, reply| {
+    let mut client = connect(options, move |sink, _, reply| {
+        (0..3).for_each(|_| _ = sink.session_event(&NewEvent::new("flood", &"x".repeat(1 << 20))));
         reply.accept("m");
-        let _ = sink.session_event(&NewEvent::new("flood", &"x".repeat(1 << 20)));
         let _ = gate.lock().unwrap().recv();
     });
-    client.prompts(1, "a");
+    client.says(&prompt(1, "a"));
     let started = Instant::now();
-    assert!(matches!(client.ends(), Served::InputEnded));
+    // What was not read is told.
+    assert!(matches!(client.ends_unread(), Served::CutShort { unanswered: 0, unread: 1_900_000.. }));
     assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+/// A prompt that is never answered is told of, not forgotten.
+#[test]
+fn what_is_not_answered_is_told() {
+    let bound = Duration::from_millis(50);
+    let mut options = ServeOptions::default();
+    (options.finish_within, options.release_within) = (bound, bound);
+    let kept = Mutex::new(Vec::new());
+    let mut client = connect(options, move |_, _, reply| kept.lock().unwrap().push(reply));
+    client.says(&prompt(1, "a"));
+    client.says(&prompt(2, "b"));
+    let (lines, served) = client.ends();
+    assert_eq!(lines, [""; 0]);
+    assert!(matches!(served, Served::CutShort { unanswered: 2, unread: 0 }), "{served:?}");
+    assert_eq!(served.exit_code(), 1);
+}
+
+/// Writes requests until no more are taken; returns how many bytes were written of the last one.
+fn writes_until_held_up(client: &Connection, method: &str) -> (usize, usize) {
+    let mut requests = client.requests.as_ref().unwrap();
+    let (mut id, mut sent) = (0, 0);
+    let flags = rustix::fs::fcntl_getfl(requests).unwrap();
+    rustix::fs::fcntl_setfl(requests, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    loop {
+        let line = format!("{{\"id\":{id},\"method\":\"{method}\"}}\n");
+        match requests.write(&line.as_bytes()[sent..]) {
+            Ok(written) if sent + written < line.len() => sent += written,
+            Ok(_) => (id, sent) = (id + 1, 0),
+            // A quarter of a second without room: nobody reads.
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                let patience = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+                if poll(&mut [PollFd::new(requests, PollFlags::OUT)], Some(&patience)).unwrap() == 0 {
+                    rustix::fs::fcntl_setfl(requests, flags).unwrap();
+                    return (id, line.len() - sent);
+                }
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert!(id < 100_000, "it takes everything");
+    }
+}
+
+/// Answers are never refused, so whoever asks without reading is not heard any more at some point; nothing is lost.
+#[test]
+fn a_client_that_asks_and_does_not_read_is_held_up() {
+    let mut options = ServeOptions::default();
+    (options.max_unread, options.finish_within, options.release_within) =
+        (1 << 20, Duration::from_secs(9), Duration::ZERO);
+    let method = "m".repeat(1000);
+    let mut client = connect(options.clone(), |_, _, reply| reply.accept("m"));
+    let (whole, missing) = writes_until_held_up(&client, &method);
+    // The bound, what the two pipes hold, and one read.
+    assert!(whole < ((1 << 20) + (256 << 10)) / 1000, "{whole} requests");
+    // Heard again once it reads.
+    for id in 0..whole / 2 {
+        assert!(client.hears().starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error""#)));
+    }
+    let line = format!("{{\"id\":{whole},\"method\":\"{method}\"}}");
+    client.says(&line[line.len() + 1 - missing..]);
+    let (lines, served) = client.ends();
+    assert!(matches!(served, Served::InputEnded), "{served:?}");
+    assert_eq!(lines.len(), whole - whole / 2 + 1);
+
+    // One that goes away unread is noticed all the same.
+    options.finish_within = Duration::from_millis(50);
+    let client = connect(options, |_, _, reply| reply.accept("m"));
+    writes_until_held_up(&client, &method);
+    let started = Instant::now();
+    let served = client.ends_unread();
+    assert!(matches!(served, Served::CutShort { unanswered: 0, unread: 1_000_000.. }), "{served:?}");
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+/// Data whose form is made by code that takes its time and tells events itself.
+struct Winding<'a>(&'a Sink, &'a Mutex<Receiver<()>>);
+
+impl serde::Serialize for Winding<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.session_event(&NewEvent::new("inner", &1)).unwrap();
+        self.1.lock().unwrap().recv().unwrap();
+        serializer.serialize_str("outer")
+    }
+}
+
+#[test]
+fn data_that_is_slow_to_write_holds_up_nobody() {
+    let (open, gate) = gate();
+    let mut client = connect(ServeOptions::default(), move |sink, _, reply| {
+        reply.accept("m");
+        sink.session_event(&NewEvent::new("told", &Winding(sink, &gate))).unwrap();
+        assert!(matches!(sink.request("ask", &Winding(sink, &gate), Duration::ZERO), Err(RequestError::TimedOut)));
+    });
+    client.says(&prompt(1, "s"));
+    client.hears_up_to("inner");
+    client.says(r#"{"id":2,"method":"nope"}"#);
+    assert!(client.hears().contains(r#""id":2,"error""#));
+    open.send(()).unwrap();
+    assert!(client.hears().contains(r#""type":"told","seq":1"#));
+    client.hears_up_to("inner");
+    open.send(()).unwrap();
+    client.ends();
+}
+
+/// After the end of the input what was accepted goes on being told, up to the last answer and not beyond it.
+#[test]
+fn events_end_with_the_last_answer_after_the_end_of_input() {
+    let (open, gate) = gate();
+    let (told, last) = channel();
+    let mut client = connect(ServeOptions::default(), move |sink, _, reply| {
+        sink.session_event(&NewEvent::new("begun", &1)).unwrap();
+        gate.lock().unwrap().recv().unwrap();
+        sink.session_event(&NewEvent::new("before", &1)).unwrap();
+        reply.accept("m");
+        sink.session_event(&NewEvent::new("after", &1)).unwrap();
+        told.send(()).unwrap();
+    });
+    client.says(&prompt(1, "s"));
+    client.hears_up_to("begun");
+    client.says(r#"{"id":2,"method":"session/wait","params":{"sessionId":"s"}}"#);
+    client.requests = None;
+    // The end has been seen.
+    assert!(client.hears().contains(r#""id":2,"result""#));
+    open.send(()).unwrap();
+    let (lines, served) = client.ends();
+    last.recv().unwrap();
+    assert!(matches!(served, Served::InputEnded), "{served:?}");
+    assert!(lines[0].contains("before") && lines[1].contains(r#""id":1,"result""#) && lines.len() == 2, "{lines:?}");
 }
 
 #[test]
@@ -192,7 +293,7 @@ fn a_slow_reader_pushes_back() {
         let mut options = ServeOptions::default();
         (options.max_backlog, options.when_full) = (64 << 10, when_full);
         let (told, full) = channel();
-        let mut client = Connection::new(options, move |sink, _, reply| {
+        let mut client = connect(options, move |sink, _, reply| {
             reply.accept("m");
             let text = "x".repeat(1000);
             let sent = (0..EVENTS).take_while(|_| match sink.session_event(&NewEvent::new("flood", &text)) {
@@ -204,7 +305,7 @@ fn a_slow_reader_pushes_back() {
             });
             told.send(sent.count()).unwrap();
         });
-        client.prompts(1, "a");
+        client.says(&prompt(1, "a"));
         // Requests are read and answered though the output is full.
         client.says(r#"{"id":2,"method":"nope"}"#);
         let sent = match when_full {
@@ -223,7 +324,7 @@ fn a_slow_reader_pushes_back() {
                 next += 1;
             }
         }
-        assert!(matches!(client.ends(), Served::InputEnded));
+        assert!(matches!(client.ends().1, Served::InputEnded));
     }
 }
 
@@ -232,7 +333,7 @@ fn a_slow_reader_pushes_back() {
 fn many_sessions_at_once() {
     const SESSIONS: usize = 20;
     const PROMPTS: usize = 25;
-    let mut client = Connection::new(ServeOptions::default(), |sink, _, reply| {
+    let mut client = connect(ServeOptions::default(), |sink, _, reply| {
         sink.session_event(&NewEvent::new("before", &1)).unwrap();
         reply.accept("m");
         sink.session_event(&NewEvent::new("after", &1)).unwrap();
@@ -262,7 +363,7 @@ fn many_sessions_at_once() {
         *next += 1;
     }
     client.requests = Some(writer.join().unwrap());
-    assert!(matches!(client.ends(), Served::InputEnded));
+    assert!(matches!(client.ends().1, Served::InputEnded));
 }
 
 /// Not a test: what `stray_output_goes_to_stderr` starts in a process of its own.

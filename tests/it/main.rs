@@ -8,8 +8,12 @@ mod client;
 mod client_faults;
 #[cfg(feature = "cli")]
 mod command;
+#[cfg(feature = "stdio")]
+mod connection;
 #[cfg(feature = "cli")]
 mod embedded;
+#[cfg(feature = "cli")]
+mod examples;
 #[cfg(feature = "stdio")]
 mod faulty;
 mod frame;
@@ -17,7 +21,11 @@ mod frame;
 mod heavy;
 #[cfg(feature = "stdio")]
 mod host;
+#[cfg(all(feature = "stdio", feature = "log"))]
+mod journal;
 mod json;
+#[cfg(feature = "stdio")]
+mod launch;
 mod peer;
 mod proof;
 #[path = "../properties/mod.rs"]
@@ -31,7 +39,11 @@ mod runtime;
 mod serve;
 mod server;
 #[cfg(feature = "cli")]
+mod server_ends;
+#[cfg(feature = "cli")]
 mod server_faults;
+#[cfg(feature = "cli")]
+mod server_lines;
 #[cfg(feature = "stdio")]
 mod shared;
 #[cfg(feature = "cli")]

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use dsh_wire::client::{Delivery, Filter, Policy};
+use dsh_wire::client::{Client, Delivery, Filter, Policy, RuntimeRequest};
 use dsh_wire::json::JsonBuf;
-use dsh_wire::peer::AbortToken;
+use dsh_wire::peer::{AbortToken, Peer};
+use dsh_wire::server::Server;
 use dsh_wire::stdio::{
-    CallOptions, Cause, Error, ErrorKind, Exit, HarnessClient, PendingCall, RunOptions, SharedClient,
-    SharedSubscription, Stderr,
+    CallOptions, Cause, CloseReport, DeepSeekHarness, Error, ErrorKind, Exit, HarnessClient, HarnessOptions, Launch,
+    PendingCall, RunOptions, RunResult, SharedClient, SharedSession, SharedSubscription, Stderr, Subscription, Waker,
 };
 use dsh_wire::wire::ContentBlock;
 use serde_json::json;
@@ -34,11 +35,26 @@ fn closed_here(error: &Error) {
 
 #[test]
 fn handles_go_to_any_thread() {
-    fn check<T: Send + Sync>() {}
-    check::<SharedClient>();
-    check::<SharedSubscription>();
-    check::<PendingCall<JsonBuf>>();
-    check::<Error>();
+    fn shared<T: Send + Sync + 'static>() {}
+    fn moved<T: Send + 'static>() {}
+    shared::<SharedClient>();
+    shared::<SharedSession>();
+    shared::<SharedSubscription>();
+    shared::<PendingCall<JsonBuf>>();
+    shared::<Subscription>();
+    shared::<Error>();
+    shared::<RunResult>();
+    shared::<CloseReport>();
+    shared::<RuntimeRequest>();
+    shared::<Waker>();
+    shared::<AbortToken>();
+    shared::<Launch>();
+    shared::<HarnessOptions>();
+    moved::<HarnessClient>();
+    moved::<DeepSeekHarness>();
+    moved::<Client>();
+    moved::<Peer<()>>();
+    moved::<Server>();
 }
 
 #[test]
@@ -136,6 +152,36 @@ fn runs_of_many_threads() {
         });
         close(&client);
     }
+}
+
+#[test]
+fn runs_answer_the_runtime_each_on_its_thread() {
+    let client = shared(&["ask-in-turn"]);
+    client.initialize(&route()).unwrap();
+    let answered = client.subscribe(Filter::all().method("got.response"), Policy::Lossless);
+    within(10 * SECOND, || {
+        thread::scope(|scope| {
+            for name in ["a", "b", "c"] {
+                let client = client.clone();
+                scope.spawn(move || {
+                    for _ in 0..10 {
+                        let options = RunOptions::new().on_request(|_| Ok(json!({ "decision": "approved" })));
+                        client.session(name).run(name, options.collect(false)).unwrap();
+                    }
+                });
+            }
+        });
+    });
+    for _ in 0..30 {
+        let answer = answered.next_timeout(SECOND).unwrap().unwrap();
+        let result = answer.notification().unwrap().params.member("result").unwrap();
+        assert_eq!(result.get(), r#"{"decision":"approved"}"#);
+    }
+    // No run is left to answer.
+    client.session("d").run("d", RunOptions::new()).unwrap();
+    assert!(answered.next().unwrap().notification().unwrap().params.member("error").is_some());
+    assert_eq!(client.counters().refused, 1);
+    close(&client);
 }
 
 #[test]

@@ -1,72 +1,21 @@
 //! Agents that take turns behind `serve`, on pipes in this process.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write, pipe};
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dsh_wire::json::Json;
 use dsh_wire::server::NewEvent;
 use dsh_wire::stdio::turns::{Answer, Step, SubAgent, ToolError, ToolOutput, ToolUse, TurnAgent, TurnError, Turns};
-use dsh_wire::stdio::{RequestError, ServeOptions, Served, serve};
+use dsh_wire::stdio::{RequestError, ServeOptions, Served};
 
-struct Connection {
-    requests: Option<PipeWriter>,
-    answers: BufReader<PipeReader>,
-    server: JoinHandle<Served>,
-}
+use crate::connection::Connection;
 
-impl Connection {
-    fn new(host: Turns, options: ServeOptions) -> Self {
-        let (input, requests) = pipe().unwrap();
-        let (answers, output) = pipe().unwrap();
-        let server = std::thread::spawn(move || serve(host, input.into(), output.into(), options).unwrap());
-        let mut client = Self { requests: Some(requests), answers: BufReader::new(answers), server };
-        client.says(r#"{"id":0,"method":"initialize","params":{"cwd":"/","provider":"p","model":"m"}}"#);
-        assert!(client.hears().contains("serverInfo"));
-        client
-    }
-
-    fn from_fn(answer: impl Fn(&mut Step<'_>) -> Result<Answer, TurnError> + Send + Sync + 'static) -> Self {
-        Self::new(Turns::from_fn(answer), ServeOptions::default())
-    }
-
-    fn says(&mut self, line: &str) {
-        writeln!(self.requests.as_mut().unwrap(), "{line}").unwrap();
-    }
-
-    fn prompts(&mut self, id: usize, session: &str, text: &str) {
-        self.says(&prompt(id, session, text));
-    }
-
-    fn hears(&mut self) -> String {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line
-    }
-
-    #[track_caller]
-    fn hears_up_to(&mut self, part: &str) -> Vec<String> {
-        let mut lines = Vec::new();
-        loop {
-            let line = self.hears();
-            assert_ne!(line, "", "{lines:?}");
-            lines.push(line);
-            if lines.last().unwrap().contains(part) {
-                return lines;
-            }
-        }
-    }
-
-    /// Ends the input; what came after, and why it ended.
-    fn ends(mut self) -> (Vec<String>, Served) {
-        self.requests = None;
-        let lines = self.answers.lines().map(Result::unwrap).collect();
-        (lines, self.server.join().unwrap())
-    }
+fn connect(answer: impl Fn(&mut Step<'_>) -> Result<Answer, TurnError> + Send + Sync + 'static) -> Connection {
+    Connection::new(Turns::from_fn(answer), ServeOptions::default())
 }
 
 fn prompt(id: usize, session: &str, text: &str) -> String {
@@ -91,8 +40,8 @@ fn words(lines: &[String]) -> Vec<String> {
 
 #[test]
 fn a_closure_gets_the_official_order() {
-    let mut client = Connection::from_fn(|step| Ok(format!("you said {}", step.prompt_text()).into()));
-    client.prompts(1, "s", "hi \\ud83d");
+    let mut client = connect(|step| Ok(format!("you said {}", step.prompt_text()).into()));
+    client.says(&prompt(1, "s", "hi \\ud83d"));
     let lines = client.hears_up_to("idle");
     let expected = [
         "agent/inbox/spliced",
@@ -121,12 +70,12 @@ fn a_closure_gets_the_official_order() {
 fn prompts_queue_and_are_answered_at_once() {
     let (go, gate) = channel::<()>();
     let gate = Mutex::new(gate);
-    let mut client = Connection::from_fn(move |step| {
+    let mut client = connect(move |step| {
         gate.lock().unwrap().recv().unwrap();
         Ok(step.prompt_text().into())
     });
     for id in 1..=3 {
-        client.prompts(id, "s", &format!("p{id}"));
+        client.says(&prompt(id, "s", &format!("p{id}")));
         client.hears_up_to(&format!(r#""id":{id},"result""#));
     }
     (0..3).for_each(|_| go.send(()).unwrap());
@@ -167,7 +116,7 @@ impl TurnAgent for Tooled {
 #[test]
 fn tools_thinking_and_limits() {
     let mut client = Connection::new(Turns::each(|| Tooled), ServeOptions::default());
-    client.prompts(1, "s", "go");
+    client.says(&prompt(1, "s", "go"));
     let lines = client.hears_up_to("idle");
     let step = |more: &[&'static str]| [&["step/start", "mine"], more, &["step/end"]].concat();
     let tools = ["user/message", "assistant/message", "tool/call", "tool/call", "tool/call"];
@@ -187,7 +136,7 @@ fn tools_thinking_and_limits() {
 
 #[test]
 fn failures_and_panics_leave_the_session_usable() {
-    let mut client = Connection::from_fn(|step| match &*step.prompt_text().to_string() {
+    let mut client = connect(|step| match &*step.prompt_text().to_string() {
         "fail" => Err("not today".into()),
         "panic" => panic!("on purpose"),
         text => Ok(text.into()),
@@ -197,7 +146,7 @@ fn failures_and_panics_leave_the_session_usable() {
         ("panic", r#"{"kind":"error","error":{"message":"the agent panicked: on purpose","code":"UNKNOWN"}}"#),
         ("fine", r#"{"kind":"completed"}"#),
     ] {
-        client.prompts(1, "s", text);
+        client.says(&prompt(1, "s", text));
         let lines = client.hears_up_to("idle");
         let end = lines.iter().find(|line| line.contains("turn/end")).unwrap();
         assert!(end.contains(&format!(r#""reason":{expected}"#)), "{end}");
@@ -209,7 +158,7 @@ fn failures_and_panics_leave_the_session_usable() {
 fn the_client_may_be_slow_to_answer_or_gone() {
     let (told, heard) = channel();
     let told = Mutex::new(told);
-    let mut client = Connection::from_fn(move |step| {
+    let mut client = connect(move |step| {
         let within =
             if step.prompt_text() == "quick".into() { Duration::from_millis(50) } else { Duration::from_secs(60) };
         let started = Instant::now();
@@ -217,7 +166,7 @@ fn the_client_may_be_slow_to_answer_or_gone() {
         told.lock().unwrap().send((outcome, started.elapsed())).unwrap();
         Ok("asked".into())
     });
-    client.prompts(1, "s", "quick");
+    client.says(&prompt(1, "s", "quick"));
     let request = client.hears_up_to("approval/ask").pop().unwrap();
     let (outcome, took) = heard.recv().unwrap();
     assert!(matches!(outcome, Err(RequestError::TimedOut)), "{outcome:?}");
@@ -227,7 +176,7 @@ fn the_client_may_be_slow_to_answer_or_gone() {
     let id = Json::new(&request).unwrap().member("id").unwrap().get().to_owned();
     client.says(&format!(r#"{{"id":{id},"result":1}}"#));
     // The input ends while it waits.
-    client.prompts(2, "s", "slow");
+    client.says(&prompt(2, "s", "slow"));
     client.hears_up_to("approval/ask");
     let started = Instant::now();
     client.ends();
@@ -244,13 +193,13 @@ fn a_sub_agent_wakes_its_parent() {
             Ok(format!("child at {}", step.prompt_text()).into())
         }
     }
-    let mut client = Connection::from_fn(|step| {
+    let mut client = connect(|step| {
         if step.id().0 == 1 {
             step.start(SubAgent::new(Child, "work").label("a child").head_start(Duration::from_secs(5)));
         }
         Ok(format!("turn {}", step.id().0).into())
     });
-    client.prompts(1, "s", "go");
+    client.says(&prompt(1, "s", "go"));
     let mut lines = client.hears_up_to(r#""id":1,"result""#);
     client.says(r#"{"id":2,"method":"session/wait","params":{"sessionId":"s"}}"#);
     lines.extend(client.hears_up_to(r#""id":2,"result""#));
@@ -272,7 +221,7 @@ fn no_more_turns_at_once_than_allowed() {
         Ok("".into())
     });
     let mut client = Connection::new(turns.at_once(3), ServeOptions::default());
-    (0..12).for_each(|id| client.prompts(id, &format!("s{id}"), "go"));
+    (0..12).for_each(|id| client.says(&prompt(id, &format!("s{id}"), "go")));
     (0..12).for_each(|_| drop(client.hears_up_to("idle")));
     assert_eq!(MOST.load(Ordering::SeqCst), 3);
     client.ends();
@@ -300,8 +249,7 @@ fn shutdown_in_a_storm() {
     let started = Instant::now();
     let mut seqs = BTreeMap::<String, u64>::new();
     let (mut answered, mut refused, mut bye) = (0, 0, false);
-    for (number, line) in client.answers.by_ref().lines().enumerate() {
-        let line = line.unwrap();
+    for (number, line) in std::iter::from_fn(|| client.hears_any()).enumerate() {
         let frame = Json::new(&line).unwrap();
         if let Some(params) = frame.member("params") {
             assert!(!bye, "a notification after shutdown: {line}");
@@ -329,6 +277,6 @@ fn shutdown_in_a_storm() {
     drop(writer.join().unwrap());
     assert!(bye && answered > 0);
     assert_eq!(answered + refused, PROMPTS);
-    assert!(matches!(client.server.join().unwrap(), Served::Shutdown));
+    assert!(matches!(client.served(), Served::Shutdown));
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }

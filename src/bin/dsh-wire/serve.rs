@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::Args as ClapArgs;
 use dsh_wire::stdio::turns::Turns;
 use dsh_wire::stdio::{ServeOptions, Served, serve_stdio};
+use signal_hook::consts::SIGHUP;
 
-use crate::agent::{Host, Script};
+use crate::agent::{Host, Script, end_commands};
 
 /// Be a runtime on stdin and stdout, with an offline agent that does what prompts say
 ///
@@ -29,6 +30,11 @@ pub(crate) struct Args {
     /// 2024-01-01 and n milliseconds.
     #[arg(long)]
     deterministic: bool,
+    /// Run no commands: what prompts ask for with @bash, @tools or the tool bash fails
+    ///
+    /// Without this, whoever can send a prompt can run commands here, as the user who started the runtime.
+    #[arg(long)]
+    no_shell: bool,
     /// Let no more than so many turns run at once
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -55,7 +61,7 @@ Directives:
     @maxtokens [TEXT]        TEXT, cut at the limit of tokens
     @slow SECONDS [TEXT]     waits before the answer
     @drip SECONDS [TEXT]     waits between its pieces
-    @bash COMMAND            runs a command, then a final text
+    @bash COMMAND            runs a command on this machine (see --no-shell), then a final text
     @tools N COMMAND         the same N times in one message
     @tool NAME JSON          calls any tool
     @agent PROMPT            starts a sub-agent with that prompt
@@ -93,9 +99,11 @@ Script file:
 
 Exit codes:
   0    after shutdown, at the end of the input, and after SIGTERM
-  1    the client has closed the output, or the input could not be read
+  1    the client has closed the output, or has not read it 5 seconds after the end of the input; or the input could not
+       be read
   2    wrong usage, or a script that cannot be used
-  130  after SIGINT";
+  130  after SIGINT
+  SIGHUP ends it in order too, and then kills it, as it does the official runtime.";
 
 /// Serves until the client asks for the end, or is gone. Nothing but frames goes to stdout.
 pub(crate) fn serve(args: &Args) -> ExitCode {
@@ -107,17 +115,23 @@ pub(crate) fn serve(args: &Args) -> ExitCode {
         }
     };
     let home = std::env::var_os("DSH_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let mut turns = Turns::new(Host::new(home, script));
+    let mut turns = Turns::new(Host::new(home, script, !args.no_shell));
     if let Some(threads) = args.threads {
         turns = turns.at_once(threads);
     }
     let mut options = ServeOptions::default();
     options.deterministic = args.deterministic;
     options.max_tokens_as_success = std::env::var_os("DSH_MAX_TOKENS_AS_SUCCESS").is_none_or(|value| value != "false");
-    match serve_stdio(turns, options) {
+    let served = serve_stdio(turns, options);
+    // An end that does not wait, as after a second signal, leaves no command behind either.
+    end_commands();
+    match served {
         Ok(served) => {
-            if let Served::OutputClosed(error) | Served::InputFailed(error) = &served {
-                tell(error);
+            match &served {
+                Served::OutputClosed(_) | Served::InputFailed(_) | Served::CutShort { .. } => tell(&served),
+                // Where it cannot be done, the exit code says the same.
+                Served::Signal(SIGHUP) => _ = signal_hook::low_level::emulate_default_handler(SIGHUP),
+                _ => {}
             }
             ExitCode::from(served.exit_code())
         }

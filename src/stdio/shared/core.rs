@@ -77,8 +77,8 @@ pub(super) enum Condition {
     Call(CallId),
     /// A delivery, or that there will be none.
     Delivery(SubscriptionId),
-    /// A delivery, or the end of a call.
-    Run(SubscriptionId, Vec<CallId>),
+    /// A delivery, the end of a call, or a request of the runtime where those are answered.
+    Run(SubscriptionId, Vec<CallId>, bool),
     /// That everything before has been written, or cannot be.
     Flushed(Mark),
     /// A request of the runtime, or that there will be none.
@@ -97,7 +97,9 @@ impl Condition {
         match self {
             Self::Call(call) => machine.has_ended(*call),
             Self::Delivery(id) => delivery(*id),
-            Self::Run(id, calls) => delivery(*id) || calls.iter().any(|call| machine.has_ended(*call)),
+            Self::Run(id, calls, answers) => {
+                delivery(*id) || calls.iter().any(|call| machine.has_ended(*call)) || *answers && machine.has_request()
+            }
             Self::Flushed(mark) => machine.is_flushed(*mark) || !connection.pump.output_open(),
             Self::Request => machine.has_request() || connection.has_ended(),
             Self::Free(session) => !state.running.contains(session) || connection.has_ended(),

@@ -139,7 +139,8 @@ impl SharedClient {
     }
 
     /// Whether requests of the runtime are kept for [`next_request`](Self::next_request). Otherwise, and at first,
-    /// they are refused with -32601.
+    /// they are refused with -32601, also those that have been kept and not taken. A run can answer them as well, see
+    /// [`RunOptions::on_request`](super::RunOptions::on_request); each goes to whoever takes it first.
     pub fn take_requests(&self, take: bool) {
         self.core().with(|state| state.client.take_requests(take));
     }

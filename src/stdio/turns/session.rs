@@ -16,7 +16,7 @@ use super::directory::{absolute, quoted};
 use super::event::{DirectoryChange, PlainSource, Reason, Spliced, TurnEnd, TurnStart};
 use super::ids::Ids;
 use super::{Keep, Message, NewSession, TurnAgent, run, subagent};
-use crate::json::{Json, JsonString};
+use crate::json::{Json, JsonBuf, JsonString};
 use crate::server::{NewEvent, Refusal};
 use crate::stdio::host::{Agent, PromptResponder, Sink};
 use crate::stdio::lanes::Lanes;
@@ -99,8 +99,14 @@ struct Log {
 
 impl Log {
     fn tell<D: Serialize + ?Sized>(&mut self, event: &NewEvent<'_, D>) -> u64 {
-        // It fails only where a client that does not read is to be let down, or where the agent's data has no JSON form.
-        if let Ok(stamp) = self.sink.session_event(event) {
+        let Ok(data) = JsonBuf::from_serialize(event.data) else {
+            // The agent's data has no JSON form.
+            return self.last;
+        };
+        let data = data.as_json();
+        let event = event.with_data(&data);
+        // It fails only where a client that does not read is to be let down.
+        if let Ok(stamp) = self.sink.tell(&event) {
             self.last = stamp.seq;
             if let Some(keep) = &mut self.keep
                 && let Ok(text) = serde_json::to_string(&event.stamped(stamp))

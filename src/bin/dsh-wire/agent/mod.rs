@@ -21,6 +21,7 @@ use dsh_wire::wire::InitializeParams;
 
 use player::Player;
 pub(crate) use script::Script;
+pub(crate) use shell::end_all as end_commands;
 use store::Store;
 
 /// The one provider.
@@ -32,12 +33,14 @@ pub(crate) struct Host {
     /// `None`: sessions are forgotten.
     store: Option<Store>,
     script: Arc<Script>,
+    /// Whether prompts may run commands.
+    shell: bool,
 }
 
 impl Host {
     /// Sessions are stored under `home`, if there is one.
-    pub(crate) fn new(home: Option<PathBuf>, script: Script) -> Self {
-        Self { store: home.map(Store::new), script: Arc::new(script) }
+    pub(crate) fn new(home: Option<PathBuf>, script: Script, shell: bool) -> Self {
+        Self { store: home.map(Store::new), script: Arc::new(script), shell }
     }
 }
 
@@ -67,7 +70,7 @@ impl TurnHost for Host {
             (Opening::Resume, None) => return Err(Refusal::session_not_found(sink.session())),
             (Opening::Resume, Some(store)) => store.resume(sink).map(|(past, keep)| (Some(past), Some(keep)))?,
         };
-        let mut new = NewSession::new(Player::new(&self.script, past.as_ref()));
+        let mut new = NewSession::new(Player::new(&self.script, self.shell, past.as_ref()));
         let past = past.unwrap_or_default();
         (new.turns, new.cwd, new.keep) = (past.turn, past.cwd, keep);
         Ok(new)

@@ -33,6 +33,8 @@ const NOTES: [&str; 3] = ["Current runtime context", "The working directory ", "
 /// The agent of one session.
 pub(super) struct Player {
     script: Arc<Script>,
+    /// Whether it runs commands.
+    shell: bool,
     told: Told,
     /// What the model answers to, and how often it has done so.
     prompt: JsonString,
@@ -63,11 +65,12 @@ struct Told {
 }
 
 impl Player {
-    pub(super) fn new(script: &Arc<Script>, past: Option<&Past>) -> Self {
+    pub(super) fn new(script: &Arc<Script>, shell: bool, past: Option<&Past>) -> Self {
         let header = if past.is_some_and(|past| past.has_header) { "resume" } else { "initial" };
         let context = past.and_then(|past| past.context.as_ref());
         Self {
             script: script.clone(),
+            shell,
             told: Told {
                 system: past.is_some_and(|past| past.has_system),
                 title: past.is_some_and(|past| past.has_title),
@@ -111,6 +114,7 @@ impl TurnAgent for Player {
 
     fn use_tool(&mut self, step: &mut Step<'_>, call: &ToolUse) -> Result<ToolOutput, ToolError> {
         match call.name() {
+            "bash" if !self.shell => Err("Error: commands are switched off (--no-shell)".into()),
             "bash" => {
                 let command = call.argument("command").filter(|command| command.as_json().kind() == Kind::String);
                 let Some(command) = command else {
@@ -240,7 +244,7 @@ impl Player {
         let (Some(prompt), Some(label)) = (argument("prompt"), argument("description")) else {
             return Err(ToolError::bad_arguments());
         };
-        let player = Self { depth: self.depth + 1, ..Self::new(&self.script, None) };
+        let player = Self { depth: self.depth + 1, ..Self::new(&self.script, self.shell, None) };
         let prompt = prompt.as_json().as_str().map(JsonStr::to_buf).unwrap_or_else(|| "".into());
         let note = format!("Your parent agent id is {}.", step.session());
         let agent = SubAgent::new(player, prompt).and_text(note).label(plain(&label)).head_start(HEAD_START);
