@@ -1,10 +1,12 @@
 //! Recordings that can be shown: what people and models said is blanked, byte for byte.
 
+use alloc::borrow::Cow;
+use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Direction;
-use crate::json::{self, Json, Token, TokenKind, Tokens};
+use crate::json::{self, Json, JsonStr, Token, TokenKind, Tokens};
 
 /// What stands in the place of a blanked byte.
 const BLANK: u8 = b'*';
@@ -67,10 +69,9 @@ const LONGEST_NAME: usize = 200;
 /// ```
 /// use dsh_wire::recording::{Direction, redact};
 ///
-/// let mut line = br#"{"id":1,"method":"session/prompt","params":{"contentBlocks":[{"type":"text","text":"naïve"}]}}"#.to_vec();
+/// let mut line = br#"{"id":1,"method":"m","params":{"type":"text","text":"hello"}}"#.to_vec();
 /// redact(Direction::ClientToServer, &mut line);
-/// let expected = br#"{"id":1,"method":"session/prompt","params":{"contentBlocks":[{"type":"text","text":"******"}]}}"#;
-/// assert_eq!(line, expected);
+/// assert_eq!(line, br#"{"id":1,"method":"m","params":{"type":"text","text":"*****"}}"#);
 /// ```
 pub fn redact(direction: Direction, line: &mut [u8]) {
     blank_broken(line);
@@ -106,13 +107,11 @@ fn secrets(json: Json<'_>) -> Vec<(Blank, Range<usize>)> {
         let blank: Option<Blank> = match kind {
             TokenKind::Name if opaque.is_some() || looks_like_key(text) => Some(|_| BLANK),
             TokenKind::Name => {
-                // One that is written with escapes is not one that we know.
-                let hides = text.contains('\\') || OPAQUE.contains(&text);
-                opaque = hides.then_some(depth);
+                opaque = OPAQUE.contains(&&*meant(text)).then_some(depth);
                 None
             }
             TokenKind::String => {
-                let known = opaque.is_none() && member.is_some_and(|member| KEPT.binary_search(&member).is_ok());
+                let known = opaque.is_none() && member.is_some_and(|member| KEPT.binary_search(&&*meant(member)).is_ok());
                 let kept = known && text.len() <= LONGEST_NAME && !looks_like_key(text);
                 (!kept).then_some(|_| BLANK)
             }
@@ -123,6 +122,15 @@ fn secrets(json: Json<'_>) -> Vec<(Blank, Range<usize>)> {
         secrets.extend(blank.map(|blank| (blank, range)));
     }
     secrets
+}
+
+/// A name without its escapes.
+fn meant(written: &str) -> Cow<'_, str> {
+    if !written.contains('\\') {
+        return Cow::Borrowed(written);
+    }
+    let quoted = format!("\"{written}\"");
+    Cow::Owned(JsonStr::from_proved(&quoted).to_string_lossy().into_owned())
 }
 
 /// Blanks bytes that are not UTF-8.
@@ -187,6 +195,7 @@ mod tests {
         );
         check(ours, br#"[{"input":1},"x",{"type":"t"}]"#, r#"[{"input":1},"*",{"type":"t"}]"#);
         check(ours, br#"{"\u0061rgs":{"type":"x"},"type":"t"}"#, r#"{"\u0061rgs":{"****":"*"},"type":"t"}"#);
+        check(ours, br#"{"\u0069d":"x","te\u0078t":"t"}"#, r#"{"\u0069d":"x","te\u0078t":"*"}"#);
     }
 
     #[test]

@@ -144,6 +144,7 @@ fn the_end_is_bounded() {
     let bound = Duration::from_millis(50);
     let mut options = ServeOptions::default();
     (options.finish_within, options.release_within) = (bound, bound);
+    options.max_backlog = 4 << 20;
     // Neither answers nor lets go, and a third one sends without being read.
     let (_open, gate) = gate();
     let mut client = connect(options, move |sink, _, reply| {

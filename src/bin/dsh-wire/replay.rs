@@ -19,7 +19,7 @@ use crate::failure::{Exit, Failure};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  dsh-wire tap --log talk.jsonl -- dsh --profile sdk   # once, in place of the runtime
+  dsh-wire run \"hello\" -- dsh-wire tap --log talk.jsonl -- dsh --profile sdk   # once
   dsh-wire run \"hello\" -- dsh-wire replay talk.jsonl
 
 Exit codes:

@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 const EXAMPLE: &str = "\
 Example:
-  dsh-wire tap --log talk.jsonl -- dsh --profile sdk
+  dsh-wire run \"hello\" -- dsh-wire tap --log talk.jsonl -- dsh --profile sdk
 
 A client that starts its runtime by a path gets a script in its place:
   #!/bin/sh
