@@ -111,7 +111,8 @@ fn secrets(json: Json<'_>) -> Vec<(Blank, Range<usize>)> {
                 None
             }
             TokenKind::String => {
-                let known = opaque.is_none() && member.is_some_and(|member| KEPT.binary_search(&&*meant(member)).is_ok());
+                let known =
+                    opaque.is_none() && member.is_some_and(|member| KEPT.binary_search(&&*meant(member)).is_ok());
                 let kept = known && text.len() <= LONGEST_NAME && !looks_like_key(text);
                 (!kept).then_some(|_| BLANK)
             }

@@ -465,10 +465,14 @@ fn a_redacted_log_keeps_lengths_and_no_secrets() {
 /// What kind of line it is, with its method and id.
 fn kind(line: &[u8]) -> String {
     use dsh_wire::frame::Frame;
-    match Frame::decode(line, &mut String::new()) {
-        Ok(Frame::Request { id, method, .. }) => format!("request {method} {id:?}"),
-        Ok(Frame::Response { id, outcome }) => format!("response {id:?} {}", outcome.is_ok()),
+    // One that is longer than any name is blanked.
+    let named = |id: String| if id.len() > 200 { format!("of {} bytes", id.len()) } else { id };
+    let kind = match Frame::decode(line, &mut String::new()) {
+        Ok(Frame::Request { id, method, .. }) => format!("request {method} {}", named(format!("{id:?}"))),
+        Ok(Frame::Response { id, outcome }) => format!("response {} {}", named(format!("{id:?}")), outcome.is_ok()),
         Ok(Frame::Notification { method, .. }) => format!("notification {method}"),
         Err(_) => "no frame".into(),
-    }
+    };
+    // So are bytes that are not UTF-8.
+    kind.replace('\u{fffd}', "*")
 }
