@@ -11,7 +11,7 @@ use super::Matching;
 use super::departure::Place;
 use crate::frame::{Frame, Id, NotAFrame};
 use crate::json::{Json, JsonStr};
-use crate::recording::Direction;
+use crate::recording::{Calls, Direction, Key};
 
 /// A line of the client.
 #[derive(Debug)]
@@ -71,7 +71,8 @@ impl Asked {
 
     /// Whether another one is of the same kind and method. The ids of answers are those that the runtime chose.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let answers_same = self.kind != Kind::Response || self.id == other.id;
+        let key = |asked: &Self| asked.id.as_deref().and_then(id).map(Key::of);
+        let answers_same = self.kind != Kind::Response || key(self) == key(other);
         self.kind == other.kind && self.method == other.method && answers_same
     }
 
@@ -104,7 +105,7 @@ pub(super) fn id(text: &str) -> Option<Id<'_>> {
 pub(super) struct Expected {
     /// The session of each line of the client.
     sessions: Vec<Option<String>>,
-    requests: BTreeMap<String, usize>,
+    requests: Calls<usize>,
     /// The last line of the client about each session.
     last_about: BTreeMap<String, usize>,
     /// Of sub-agents' sessions.
@@ -116,8 +117,8 @@ impl Expected {
     pub(super) fn asked(&mut self, line: &[u8], at: Duration, number: u64) -> Option<Asked> {
         let asked = Asked::read(line, at, number)?;
         let (index, session) = (self.sessions.len(), asked.session());
-        if let Some(id) = asked.id.clone().filter(|_| asked.is_request()) {
-            self.requests.insert(id, index);
+        if let Some(id) = asked.id.as_deref().filter(|_| asked.is_request()).and_then(id) {
+            self.requests.asked(Direction::ClientToServer, id, index);
         }
         if let Some(session) = session.clone() {
             self.last_about.insert(session, index);
@@ -140,7 +141,7 @@ impl Expected {
             _ => Frame::decode(line, &mut scratch).ok(),
         };
         let answers = match frame {
-            Some(Frame::Response { id, .. }) => self.requests.get(id.get()).copied(),
+            Some(Frame::Response { id, .. }) => self.requests.answered(direction, id),
             _ => None,
         };
         if let Some(Frame::Notification { params, .. }) = frame {

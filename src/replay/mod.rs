@@ -229,8 +229,8 @@ impl Script {
     pub fn has_ended(&self) -> bool {
         let all = self.ready.is_empty() && self.refusals.is_empty() && self.met == self.asked.len();
         let last = self.asked.iter().rev().find(|asked| asked.is_request());
-        all && last.is_some_and(|last| last.method == "shutdown")
-            || all && self.asked.iter().any(|asked| asked.is_request() && !asked.answered)
+        all && (last.is_some_and(|last| last.method == "shutdown")
+            || self.asked.iter().any(|asked| asked.is_request() && !asked.answered))
     }
 
     /// One line of the client.

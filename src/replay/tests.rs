@@ -121,3 +121,26 @@ fn requests_of_the_runtime_are_answered_by_their_id() {
     assert_eq!(say(&mut script, r#"{"id":"q","result":false}"#, START), ["thanks"]);
     assert_eq!(script.departures().len(), 1);
 }
+
+/// As the reference answers: numbers and strings in a spelling of its own.
+#[test]
+fn ids_match_by_value() {
+    let lines = [
+        r#">{"id":1.0,"method":"one"}"#,
+        r#"<{"id":1,"result":1}"#,
+        r#">{"id":"\u0061","method":"two"}"#,
+        r#"<{"id":"a","result":2}"#,
+        r#"<{"id":"\u0071","method":"ask"}"#,
+        r#">{"id":"q","result":3}"#,
+        "<thanks",
+    ];
+    for matching in [Matching::Strict, Matching::Loose] {
+        let mut script = script(&lines, matching, Timing::Dropped);
+        assert_eq!(say(&mut script, r#"{"id":7,"method":"one"}"#, START), [r#"{"id":7,"result":1}"#]);
+        let said = say(&mut script, r#"{"id":8,"method":"two"}"#, START);
+        assert_eq!(said, [r#"{"id":8,"result":2}"#, r#"{"id":"\u0071","method":"ask"}"#]);
+        assert_eq!(say(&mut script, r#"{"id":"q","result":3}"#, START), ["thanks"]);
+        script.end_input();
+        assert!(script.departures().is_empty(), "{:?}", script.departures());
+    }
+}
