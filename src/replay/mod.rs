@@ -9,11 +9,11 @@ mod expected;
 mod rewrite;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::frame::{INTERNAL_ERROR, encode_error};
+use crate::json::JsonString;
 use crate::line::{Line, LineBuffer};
 use crate::recording::{Direction, Entry, What};
 
@@ -89,8 +89,8 @@ pub struct Script {
     ready: BTreeSet<(Duration, usize)>,
     /// What is said to requests that the recording does not have.
     refusals: VecDeque<Vec<u8>>,
-    /// Session ids as recorded, and as they are now; what stands inside the quotes.
-    sessions: BTreeMap<String, String>,
+    /// Session ids as recorded, and as they are now.
+    sessions: BTreeMap<JsonString, JsonString>,
     departures: Vec<Departure>,
     lost: u64,
     ended: bool,

@@ -144,3 +144,23 @@ fn ids_match_by_value() {
         assert!(script.departures().is_empty(), "{:?}", script.departures());
     }
 }
+
+#[test]
+fn sessions_are_known_however_they_are_written() {
+    let lines = [
+        r#">{"id":1,"method":"prompt","params":{"sessionId":"\u00e9","text":"\u00e8"}}"#,
+        r#"<{"method":"event","params":{"sessionId":"é"}}"#,
+        r#">{"id":2,"method":"prompt","params":{"sessionId":"é","text":"è"}}"#,
+        r#"<{"method":"event","params":{"sessionId":"\u00E9"}}"#,
+    ];
+    for matching in [Matching::Strict, Matching::Loose] {
+        let mut script = script(&lines, matching, Timing::Dropped);
+        for session in ["ü", r"\u00fc"] {
+            let line =
+                alloc::format!(r#"{{"id":3,"method":"prompt","params":{{"sessionId":"{session}","text":"è"}}}}"#);
+            assert_eq!(say(&mut script, &line, START), [r#"{"method":"event","params":{"sessionId":"ü"}}"#]);
+        }
+        script.end_input();
+        assert!(script.departures().is_empty(), "{:?}", script.departures());
+    }
+}
