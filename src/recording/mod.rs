@@ -19,6 +19,7 @@
 //! `Reader` and `Writer` (feature `std`) are streams of entries.
 
 mod base64;
+mod calls;
 mod redact;
 #[cfg(feature = "std")]
 mod stream;
@@ -30,12 +31,14 @@ use core::time::Duration;
 
 use crate::json::{Json, JsonStr, Kind, SyntaxError, push_escaped};
 
+pub use calls::Calls;
+pub(crate) use calls::Key;
 pub use redact::redact;
 #[cfg(feature = "std")]
 pub use stream::{ReadError, Reader, Writer};
 
 /// Which way a line went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// From the client to the runtime.
     ClientToServer,

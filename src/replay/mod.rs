@@ -9,11 +9,11 @@ mod expected;
 mod rewrite;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::frame::{INTERNAL_ERROR, encode_error};
+use crate::json::JsonString;
 use crate::line::{Line, LineBuffer};
 use crate::recording::{Direction, Entry, What};
 
@@ -89,8 +89,8 @@ pub struct Script {
     ready: BTreeSet<(Duration, usize)>,
     /// What is said to requests that the recording does not have.
     refusals: VecDeque<Vec<u8>>,
-    /// Session ids as recorded, and as they are now; what stands inside the quotes.
-    sessions: BTreeMap<String, String>,
+    /// Session ids as recorded, and as they are now.
+    sessions: BTreeMap<JsonString, JsonString>,
     departures: Vec<Departure>,
     lost: u64,
     ended: bool,
@@ -229,8 +229,8 @@ impl Script {
     pub fn has_ended(&self) -> bool {
         let all = self.ready.is_empty() && self.refusals.is_empty() && self.met == self.asked.len();
         let last = self.asked.iter().rev().find(|asked| asked.is_request());
-        all && last.is_some_and(|last| last.method == "shutdown")
-            || all && self.asked.iter().any(|asked| asked.is_request() && !asked.answered)
+        all && (last.is_some_and(|last| last.method == "shutdown")
+            || self.asked.iter().any(|asked| asked.is_request() && !asked.answered))
     }
 
     /// One line of the client.

@@ -121,3 +121,46 @@ fn requests_of_the_runtime_are_answered_by_their_id() {
     assert_eq!(say(&mut script, r#"{"id":"q","result":false}"#, START), ["thanks"]);
     assert_eq!(script.departures().len(), 1);
 }
+
+/// As the reference answers: numbers and strings in a spelling of its own.
+#[test]
+fn ids_match_by_value() {
+    let lines = [
+        r#">{"id":1.0,"method":"one"}"#,
+        r#"<{"id":1,"result":1}"#,
+        r#">{"id":"\u0061","method":"two"}"#,
+        r#"<{"id":"a","result":2}"#,
+        r#"<{"id":"\u0071","method":"ask"}"#,
+        r#">{"id":"q","result":3}"#,
+        "<thanks",
+    ];
+    for matching in [Matching::Strict, Matching::Loose] {
+        let mut script = script(&lines, matching, Timing::Dropped);
+        assert_eq!(say(&mut script, r#"{"id":7,"method":"one"}"#, START), [r#"{"id":7,"result":1}"#]);
+        let said = say(&mut script, r#"{"id":8,"method":"two"}"#, START);
+        assert_eq!(said, [r#"{"id":8,"result":2}"#, r#"{"id":"\u0071","method":"ask"}"#]);
+        assert_eq!(say(&mut script, r#"{"id":"q","result":3}"#, START), ["thanks"]);
+        script.end_input();
+        assert!(script.departures().is_empty(), "{:?}", script.departures());
+    }
+}
+
+#[test]
+fn sessions_are_known_however_they_are_written() {
+    let lines = [
+        r#">{"id":1,"method":"prompt","params":{"sessionId":"\u00e9","text":"\u00e8"}}"#,
+        r#"<{"method":"event","params":{"sessionId":"é"}}"#,
+        r#">{"id":2,"method":"prompt","params":{"sessionId":"é","text":"è"}}"#,
+        r#"<{"method":"event","params":{"sessionId":"\u00E9"}}"#,
+    ];
+    for matching in [Matching::Strict, Matching::Loose] {
+        let mut script = script(&lines, matching, Timing::Dropped);
+        for session in ["ü", r"\u00fc"] {
+            let line =
+                alloc::format!(r#"{{"id":3,"method":"prompt","params":{{"sessionId":"{session}","text":"è"}}}}"#);
+            assert_eq!(say(&mut script, &line, START), [r#"{"method":"event","params":{"sessionId":"ü"}}"#]);
+        }
+        script.end_input();
+        assert!(script.departures().is_empty(), "{:?}", script.departures());
+    }
+}
