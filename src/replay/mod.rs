@@ -223,14 +223,13 @@ impl Script {
         self.lost
     }
 
-    /// Whether the recorded runtime was at its end here: all has been said, and it was told to shut down, or it left a
-    /// request without an answer.
+    /// Whether the recorded runtime was at its end here: all has been said, and the last request told it to shut down or
+    /// was left without an answer. An older one without was given up by the client, since the runtime went on.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let all = self.ready.is_empty() && self.refusals.is_empty() && self.met == self.asked.len();
         let last = self.asked.iter().rev().find(|asked| asked.is_request());
-        all && (last.is_some_and(|last| last.method == "shutdown")
-            || self.asked.iter().any(|asked| asked.is_request() && !asked.answered))
+        all && last.is_some_and(|last| last.method == "shutdown" || !last.answered)
     }
 
     /// One line of the client.

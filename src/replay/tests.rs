@@ -190,3 +190,17 @@ fn an_answer_waits_for_its_request_only() {
     assert_eq!(spoken(&mut script, 2 * second), [r#"{"id":1,"result":1}"#, "event"]);
     assert_eq!(spoken(&mut script, 3 * second), [r#"{"id":2,"result":2}"#]);
 }
+
+#[test]
+fn a_call_that_was_given_up_is_no_end() {
+    let lines = [r#">{"id":1,"method":"one"}"#, r#">{"id":2,"method":"two"}"#, r#"<{"id":2,"result":2}"#];
+    let mut given_up = script(&lines, Matching::Strict, Timing::Dropped);
+    assert!(say(&mut given_up, r#"{"id":1,"method":"one"}"#, START).is_empty());
+    assert_eq!(say(&mut given_up, r#"{"id":2,"method":"two"}"#, START).len(), 1);
+    assert!(!given_up.has_ended());
+    // As when the runtime has died.
+    let mut died = script(&lines[..1], Matching::Strict, Timing::Dropped);
+    assert!(!died.has_ended());
+    assert!(say(&mut died, r#"{"id":1,"method":"one"}"#, START).is_empty());
+    assert!(died.has_ended());
+}
