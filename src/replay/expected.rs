@@ -24,7 +24,7 @@ pub(super) struct Asked {
     /// JSON text, as are the params.
     pub(super) id: Option<String>,
     pub(super) params: String,
-    /// The id that it has now, once it has come.
+    /// The id that it has now, once it has come, if that is another one.
     pub(super) met: Option<Option<String>>,
     /// The runtime's lines that wait for it.
     pub(super) followed_by: Vec<usize>,
@@ -69,10 +69,14 @@ impl Asked {
         self.kind == Kind::Request
     }
 
+    /// Its id, by value.
+    pub(super) fn key(&self) -> Option<Key> {
+        self.id.as_deref().and_then(id).map(Key::of)
+    }
+
     /// Whether another one is of the same kind and method. The ids of answers are those that the runtime chose.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let key = |asked: &Self| asked.id.as_deref().and_then(id).map(Key::of);
-        let answers_same = self.kind != Kind::Response || key(self) == key(other);
+        let answers_same = self.kind != Kind::Response || self.key() == other.key();
         self.kind == other.kind && self.method == other.method && answers_same
     }
 

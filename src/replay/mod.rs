@@ -269,7 +269,9 @@ impl Script {
             self.sessions.insert(recorded, session);
         }
         let (origin, followed_by) = (asked.at, core::mem::take(&mut asked.followed_by));
-        asked.met = Some(heard.id);
+        // The runtime's spelling of the same id stays.
+        let renamed = heard.key() != asked.key();
+        asked.met = Some(heard.id.filter(|_| renamed));
         for index in followed_by {
             let Some(Some(said)) = self.said.get(index) else { continue };
             let mut due = self.due(now.saturating_add(said.at.saturating_sub(origin)));
