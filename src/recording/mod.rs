@@ -127,6 +127,9 @@ impl Entry {
             }
             Recorded::Lost(bytes) => What::Lost(bytes),
         };
+        if matches!(&what, What::Line { bytes, .. } if bytes.contains(&b'\n')) {
+            return Err(NotAnEntry::LineFeed);
+        }
         Ok(Self {
             at: time.and_then(|time| Duration::try_from_secs_f64(time).ok()).ok_or(NotAnEntry::NoTime)?,
             direction: way.and_then(Direction::named).ok_or(NotAnEntry::NoDirection)?,
@@ -221,6 +224,8 @@ pub enum NotAnEntry {
     NoLine,
     /// `frame_b64` is not canonical base64.
     Base64,
+    /// Its line holds a `\n`, and so is more than one.
+    LineFeed,
     /// It is longer than what is kept of a line.
     TooLong,
 }
@@ -235,6 +240,7 @@ impl fmt::Display for NotAnEntry {
             Self::NoDirection => f.write_str("no direction in `dir`: `c2s`, `s2c` or `err`"),
             Self::NoLine => f.write_str("none of `frame`, `frame_b64` and `lost`"),
             Self::Base64 => f.write_str("`frame_b64` is not base64"),
+            Self::LineFeed => f.write_str("a line feed inside the line"),
             Self::TooLong => f.write_str("too long for a line of a recording"),
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct Asked {
     /// JSON text, as are the params.
     pub(super) id: Option<String>,
     pub(super) params: String,
-    /// The id that it has now, once it has come.
+    /// The id that it has now, once it has come, if that is another one.
     pub(super) met: Option<Option<String>>,
     /// The runtime's lines that wait for it.
     pub(super) followed_by: Vec<usize>,
@@ -69,10 +69,14 @@ impl Asked {
         self.kind == Kind::Request
     }
 
+    /// Its id, by value.
+    pub(super) fn key(&self) -> Option<Key> {
+        self.id.as_deref().and_then(id).map(Key::of)
+    }
+
     /// Whether another one is of the same kind and method. The ids of answers are those that the runtime chose.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let key = |asked: &Self| asked.id.as_deref().and_then(id).map(Key::of);
-        let answers_same = self.kind != Kind::Response || key(self) == key(other);
+        let answers_same = self.kind != Kind::Response || self.key() == other.key();
         self.kind == other.kind && self.method == other.method && answers_same
     }
 
@@ -103,8 +107,8 @@ pub(super) fn id(text: &str) -> Option<Id<'_>> {
 /// What is known of a recording up to some entry.
 #[derive(Debug, Default)]
 pub(super) struct Expected {
-    /// The session of each line of the client.
-    sessions: Vec<Option<JsonString>>,
+    /// Lines of the client.
+    asked: usize,
     requests: Calls<usize>,
     /// The last line of the client about each session.
     last_about: BTreeMap<JsonString, usize>,
@@ -116,14 +120,14 @@ impl Expected {
     /// The next line of the client.
     pub(super) fn asked(&mut self, line: &[u8], at: Duration, number: u64) -> Option<Asked> {
         let asked = Asked::read(line, at, number)?;
-        let (index, session) = (self.sessions.len(), asked.session());
+        let index = self.asked;
         if let Some(id) = asked.id.as_deref().filter(|_| asked.is_request()).and_then(id) {
             self.requests.asked(Direction::ClientToServer, id, index);
         }
-        if let Some(session) = session.clone() {
+        if let Some(session) = asked.session() {
             self.last_about.insert(session, index);
         }
-        self.sessions.push(session);
+        self.asked += 1;
         Some(asked)
     }
 
@@ -134,7 +138,7 @@ impl Expected {
         direction: Direction,
         matching: Matching,
     ) -> (Option<usize>, Option<usize>) {
-        let last = self.sessions.len().checked_sub(1);
+        let last = self.asked.checked_sub(1);
         let mut scratch = String::new();
         let frame = match direction {
             Direction::Stderr => None,
@@ -148,11 +152,9 @@ impl Expected {
             self.note_parent(params);
         }
         let after = match (matching, frame) {
+            // Who waits for an answer before it goes on would wait for ever if the answer waited for more.
+            (_, Some(Frame::Response { .. })) => answers.or(last),
             (Matching::Strict, _) => last,
-            (Matching::Loose, Some(Frame::Response { .. })) => {
-                let session = answers.and_then(|request| self.sessions.get(request)?.as_ref());
-                session.and_then(|session| self.last_about.get(session).copied()).or(answers).or(last)
-            }
             (Matching::Loose, Some(Frame::Notification { params, .. } | Frame::Request { params, .. })) => {
                 let last_about = |session| self.last_about.get(self.root(&session)).copied();
                 session(params).and_then(last_about).or(last)

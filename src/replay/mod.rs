@@ -42,9 +42,9 @@ pub enum Timing {
 
 /// A recording that answers.
 ///
-/// Each line of the runtime waits for the client's line that it followed in the recording, and goes out when that has
-/// come: with [`Matching::Strict`] the last one before it, with [`Matching::Loose`] the last one before it that was about
-/// the same session. Ids of requests and of sessions are those of this client. A request that the recording does not have
+/// An answer waits for its request. Each other line of the runtime waits for the client's line that it followed in the
+/// recording, and goes out when that has come: with [`Matching::Strict`] the last one before it, with
+/// [`Matching::Loose`] the last one before it that was about the same session. Ids of requests and of sessions are those of this client. A request that the recording does not have
 /// is refused, and that is a [`Departure`].
 ///
 /// - **Input**: [`push`](Self::push), [`end_input`](Self::end_input).
@@ -223,14 +223,13 @@ impl Script {
         self.lost
     }
 
-    /// Whether the recorded runtime was at its end here: all has been said, and it was told to shut down, or it left a
-    /// request without an answer.
+    /// Whether the recorded runtime was at its end here: all has been said, and the last request told it to shut down or
+    /// was left without an answer. An older one without was given up by the client, since the runtime went on.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let all = self.ready.is_empty() && self.refusals.is_empty() && self.met == self.asked.len();
         let last = self.asked.iter().rev().find(|asked| asked.is_request());
-        all && (last.is_some_and(|last| last.method == "shutdown")
-            || self.asked.iter().any(|asked| asked.is_request() && !asked.answered))
+        all && last.is_some_and(|last| last.method == "shutdown" || !last.answered)
     }
 
     /// One line of the client.
@@ -270,17 +269,18 @@ impl Script {
             self.sessions.insert(recorded, session);
         }
         let (origin, followed_by) = (asked.at, core::mem::take(&mut asked.followed_by));
-        asked.met = Some(heard.id);
+        // The runtime's spelling of the same id stays.
+        let renamed = heard.key() != asked.key();
+        asked.met = Some(heard.id.filter(|_| renamed));
         for index in followed_by {
             let Some(Some(said)) = self.said.get(index) else { continue };
-            // One that came early has what waits for an older request behind it, too.
-            match said.answers.and_then(|answers| self.asked.get_mut(answers)).filter(|asked| asked.met.is_none()) {
-                Some(request) => request.followed_by.push(index),
-                None => {
-                    let due = self.due(now.saturating_add(said.at.saturating_sub(origin)));
-                    self.ready.insert((due, index));
-                }
+            let mut due = self.due(now.saturating_add(said.at.saturating_sub(origin)));
+            // Not before what was said before it, however fast the client goes on.
+            let before = self.ready.iter().rev().find(|(_, before)| *before < index);
+            if let Some((before, _)) = before.filter(|_| self.matching == Matching::Strict) {
+                due = due.max(*before);
             }
+            self.ready.insert((due, index));
         }
         while self.asked.get(self.met).is_some_and(|asked| asked.met.is_some()) {
             self.met += 1;
