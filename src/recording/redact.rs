@@ -11,41 +11,46 @@ use crate::json::{self, Json, JsonStr, Token, TokenKind, Tokens};
 /// What stands in the place of a blanked byte.
 const BLANK: u8 = b'*';
 
-/// Members whose strings are names that the protocol or the runtime has made. The strings of all others are blanked.
-const KEPT: [&str; 38] = [
+/// Members whose strings are ids: they tell what belongs together, whatever they look like.
+const IDS: [&str; 15] = [
     "agentId",
-    "blockType",
     "callId",
-    "cause",
     "childId",
     "childSessionId",
-    "code",
-    "form",
     "goalId",
     "id",
     "jobId",
+    "messageId",
+    "parentSessionId",
+    "requestId",
+    "retryId",
+    "rootCallId",
+    "senderSessionId",
+    "sessionId",
+    "toolCallId",
+];
+
+/// Members whose strings are names that the protocol or the runtime has made, where they look like names.
+const NAMES: [&str; 24] = [
+    "blockType",
+    "cause",
+    "code",
+    "form",
     "jsonrpc",
     "kind",
     "mediaType",
-    "messageId",
     "method",
     "mimeType",
     "mode",
     "model",
     "name",
     "operation",
-    "parentSessionId",
     "phase",
     "policy",
     "preset",
     "provider",
     "reasoningEffort",
-    "requestId",
-    "retryId",
     "role",
-    "rootCallId",
-    "senderSessionId",
-    "sessionId",
     "status",
     "stopReason",
     "surfaceOp",
@@ -53,18 +58,27 @@ const KEPT: [&str; 38] = [
     "type",
 ];
 
+/// The members among them whose names are made of parts.
+const PATHS: [&str; 6] = ["kind", "mediaType", "method", "mimeType", "model", "type"];
+
 /// Members in which names and numbers say as much as strings: what tools are given, and what they give back.
 const OPAQUE: [&str; 7] = ["args", "arguments", "details", "input", "metadata", "output", "structuredContent"];
 
 /// A name that is longer, in bytes, is none.
-const LONGEST_NAME: usize = 200;
+const LONGEST_NAME: usize = 64;
+
+/// An id at the top that is longer, in bytes, says too much.
+const LONGEST_ID: usize = 200;
 
 /// Blanks, in one line of a recording, what people and models said and thought, what tools were given and gave back,
 /// paths, descriptions, the runtime's stderr, and what looks like a key. The line keeps its length; a frame stays a frame
-/// with the same members, ids, methods, types and numbers, so that tools which look at these see the same.
+/// with the same members, methods, types and numbers, so that tools which look at these see the same.
 ///
 /// It keeps what it knows, and blanks the rest: a string stays only as the value of a member such as `sessionId` or
-/// `type`. Member names stay, except inside the arguments of tools.
+/// `type`, and only if it looks like a name: no spaces, no path, no address. Member names stay, except inside the
+/// arguments of tools. An id that does not look like a name, or does like a key, becomes letters that are always the same
+/// for the same id, so that answers, calls and sessions still find together. They are no secret from somebody who has a
+/// guess at the id.
 ///
 /// ```
 /// use dsh_wire::recording::{Direction, redact};
@@ -81,10 +95,11 @@ pub fn redact(direction: Direction, line: &mut [u8]) {
     match Json::new(trimmed) {
         Ok(json) if direction != Direction::Stderr => {
             for (blank, range) in secrets(json) {
-                let range = start + range.start..start + range.end;
-                line.get_mut(range).unwrap_or_default().iter_mut().for_each(|byte| *byte = blank(*byte));
+                blank.fill(line.get_mut(start + range.start..start + range.end).unwrap_or_default());
             }
         }
+        // Nothing but white space, as JavaScript has it.
+        Err(_) if trimmed.is_empty() => {}
         // Punctuation shows what kind of line it is.
         _ => line
             .iter_mut()
@@ -93,36 +108,82 @@ pub fn redact(direction: Direction, line: &mut [u8]) {
     }
 }
 
-/// What is to stand in the place of a byte.
-type Blank = fn(u8) -> u8;
+/// What is to stand in the place of a text.
+#[derive(Clone, Copy)]
+enum Blank {
+    Stars,
+    /// Still a number.
+    Ones,
+    /// Letters made from the text: others for each.
+    Pseudonym,
+}
+
+impl Blank {
+    fn fill(self, text: &mut [u8]) {
+        match self {
+            Self::Stars => text.fill(BLANK),
+            Self::Ones => text.iter_mut().filter(|byte| byte.is_ascii_digit()).for_each(|byte| *byte = b'1'),
+            Self::Pseudonym => {
+                // FNV-1a, and then numbers from that by a generator of 64 bits (xorshift).
+                let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+                let mut state = text.iter().fold(0xcbf2_9ce4_8422_2325, hash).max(1);
+                for byte in text {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    *byte = b'a' + ((state >> 32) % 26) as u8;
+                }
+            }
+        }
+    }
+}
 
 fn secrets(json: Json<'_>) -> Vec<(Blank, Range<usize>)> {
-    let mut secrets: Vec<(Blank, Range<usize>)> = Vec::new();
+    let mut secrets = Vec::new();
     // The depth of the member that is opaque.
     let mut opaque = None;
     for Token { kind, range, text, member, depth } in Tokens::new(json) {
         if opaque.is_some_and(|of| depth < of || kind == TokenKind::Name && depth == of) {
             opaque = None;
         }
-        let blank: Option<Blank> = match kind {
-            TokenKind::Name if opaque.is_some() || looks_like_key(text) => Some(|_| BLANK),
+        let blank = match kind {
+            TokenKind::Name if opaque.is_some() || looks_like_key(text) => Some(Blank::Stars),
             TokenKind::Name => {
                 opaque = OPAQUE.contains(&&*meant(text)).then_some(depth);
                 None
             }
-            TokenKind::String => {
-                let known =
-                    opaque.is_none() && member.is_some_and(|member| KEPT.binary_search(&&*meant(member)).is_ok());
-                let kept = known && text.len() <= LONGEST_NAME && !looks_like_key(text);
-                (!kept).then_some(|_| BLANK)
-            }
-            // Still a number.
-            TokenKind::Number if opaque.is_some() => Some(|byte| if byte.is_ascii_digit() { b'1' } else { byte }),
+            TokenKind::String if opaque.is_some() => Some(Blank::Stars),
+            TokenKind::String => member.map_or(Some(Blank::Stars), |member| blank_of(&meant(member), text, depth == 1)),
+            TokenKind::Number if opaque.is_some() => Some(Blank::Ones),
             TokenKind::Number | TokenKind::Word => None,
         };
         secrets.extend(blank.map(|blank| (blank, range)));
     }
     secrets
+}
+
+/// What is to stand in the place of a string that is the value of a member.
+fn blank_of(member: &str, text: &str, at_top: bool) -> Option<Blank> {
+    let key = looks_like_key(text);
+    if IDS.binary_search(&member).is_ok() {
+        let kept = looks_like_name(text) || at_top && text.len() <= LONGEST_ID;
+        return (key || !kept).then_some(Blank::Pseudonym);
+    }
+    // What the frame itself is made of says nothing of people.
+    let frame = at_top && ["jsonrpc", "method"].contains(&member);
+    let name = NAMES.binary_search(&member).is_ok()
+        && looks_like_name(text)
+        && (PATHS.contains(&member) || !text.contains('/'));
+    (key || !frame && !name).then_some(Blank::Stars)
+}
+
+/// Whether a text is made as the protocol makes names: words, and parts of them between marks.
+fn looks_like_name(text: &str) -> bool {
+    let mark = |c: char| c.is_ascii_alphanumeric() || "_-.:/+".contains(c);
+    text.len() <= LONGEST_NAME
+        && text.chars().all(mark)
+        && !text.starts_with(['/', '.'])
+        && !["//", "..", ":/"].iter().any(|mark| text.contains(mark))
 }
 
 /// A name without its escapes.
@@ -165,6 +226,7 @@ fn looks_like_key(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use alloc::borrow::ToOwned;
+    use alloc::string::String;
 
     use super::*;
 
@@ -178,7 +240,7 @@ mod tests {
 
     #[test]
     fn members_that_are_kept_are_sorted() {
-        assert!(KEPT.is_sorted());
+        assert!(IDS.is_sorted() && NAMES.is_sorted());
     }
 
     #[test]
@@ -202,12 +264,57 @@ mod tests {
     #[test]
     fn keys_go_wherever_they_stand() {
         let ours = Direction::ServerToClient;
-        check(ours, br#"{"id":"sk-0123456789abcdef"}"#, r#"{"id":"*******************"}"#);
+        check(ours, br#"{"text":"sk-0123456789abcdef"}"#, r#"{"text":"*******************"}"#);
         check(ours, br#"{"sk-0123456789abcdef":1}"#, r#"{"*******************":1}"#);
         check(ours, br#"{"model":"x AbCdEfGhIjKlMnOpQr0123"}"#, r#"{"model":"************************"}"#);
         let uuid =
             r#"{"id":"req_0123456789abcdef0123456789abcdef","sessionId":"3AEA129F-504F-4F87-8F78-D23C4C420F65"}"#;
         check(ours, uuid.as_bytes(), uuid);
+    }
+
+    fn redacted(line: &str) -> String {
+        let mut line = line.as_bytes().to_owned();
+        redact(Direction::ServerToClient, &mut line);
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn ids_that_say_too_much_stay_different() {
+        let ids = |a: &str, b: &str| redacted(&format!(r#"{{"params":{{"callId":"{a}","toolCallId":"{b}"}}}}"#));
+        let values = |line: &str| line.split('"').skip(5).step_by(4).take(2).map(String::from).collect::<Vec<_>>();
+        for (one, other) in [
+            ("toolu_01A09q90AbCdEfGhIjKl", "toolu_01A09q90AbCdEfGhIjKm"),
+            ("/home/alice/secret", "/home/alice/plans!"),
+            ("sk-0123456789abcdef", "sk-0123456789abcdee"),
+        ] {
+            let [same, different] = [values(&ids(one, one)), values(&ids(one, other))];
+            assert_eq!((same[0].len(), &same[0]), (one.len(), &same[1]));
+            assert_eq!(same[0], different[0]);
+            assert_ne!(different[0], different[1]);
+            assert!(same[0].bytes().all(|byte| byte.is_ascii_lowercase()), "{same:?}");
+        }
+        let line = ids("toolu_fake_0001_0", "toolu_fake_0001_1");
+        assert_eq!(values(&line), ["toolu_fake_0001_0", "toolu_fake_0001_1"]);
+        // An id of a request is kept, whatever it is, unless it is a key; then it still finds its answer.
+        assert_eq!(redacted(r#"{"id":"a b"}"#), r#"{"id":"a b"}"#);
+        let key = redacted(r#"{"id":"sk-0123456789abcdef"}"#);
+        assert!(!key.contains("sk-") && !key.contains('*'), "{key}");
+    }
+
+    #[test]
+    fn names_stay_only_where_they_look_like_names() {
+        let ours = Direction::ServerToClient;
+        check(
+            ours,
+            br#"{"a":{"code":"print(\"hunter2\")","name":"/home/alice/secret plans.pdf","target":"https://corp.internal/x"}}"#,
+            r#"{"a":{"code":"******************","name":"****************************","target":"***********************"}}"#,
+        );
+        check(ours, br#"{"a":{"name":"alice/plans","type":"C:/x"}}"#, r#"{"a":{"name":"***********","type":"****"}}"#);
+        let kept =
+            r#"{"a":{"name":"bash","target":"next-turn","type":"agent/inbox/spliced","mimeType":"image/svg+xml"}}"#;
+        check(ours, kept.as_bytes(), kept);
+        let frame = r#"{"jsonrpc":"2.0","method":"no such: thing"}"#;
+        check(ours, frame.as_bytes(), frame);
     }
 
     #[test]
