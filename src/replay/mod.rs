@@ -138,7 +138,7 @@ impl Script {
         for (entry, number) in entries.into_iter().zip(1..) {
             let bytes = entry.wire_bytes();
             match (entry.what, entry.direction) {
-                (What::Lost(lost), _) => script.lost += lost,
+                (What::Lost(lost), _) => script.lost = script.lost.saturating_add(lost),
                 (What::Line { bytes, eol }, Direction::ClientToServer) => {
                     // Without its end it is no line yet; blank ones are none, either.
                     begun.extend(bytes);

@@ -204,3 +204,10 @@ fn a_call_that_was_given_up_is_no_end() {
     assert!(say(&mut died, r#"{"id":1,"method":"one"}"#, START).is_empty());
     assert!(died.has_ended());
 }
+
+#[test]
+fn what_a_recording_says_it_misses_may_be_any_number() {
+    let entry = || Entry { at: START, direction: Direction::Stderr, what: What::Lost(u64::MAX) };
+    let script = Script::new([entry(), entry()], Matching::Strict, Timing::Dropped);
+    assert_eq!(script.lost(), u64::MAX);
+}
