@@ -128,6 +128,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod base64;
 pub mod client;
 pub mod frame;
 #[cfg(feature = "arbitrary")]

@@ -18,7 +18,6 @@
 //!
 //! `Reader` and `Writer` (feature `std`) are streams of entries.
 
-mod base64;
 mod calls;
 mod redact;
 #[cfg(feature = "std")]
@@ -29,6 +28,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::time::Duration;
 
+use crate::base64;
 use crate::json::{Json, JsonStr, Kind, SyntaxError, push_escaped};
 
 pub use calls::Calls;
@@ -135,6 +135,14 @@ impl Entry {
             direction: way.and_then(Direction::named).ok_or(NotAnEntry::NoDirection)?,
             what,
         })
+    }
+
+    /// The same for a line that need not be UTF-8.
+    ///
+    /// # Errors
+    /// What is wrong with the line.
+    pub fn decode(line: &[u8]) -> Result<Self, NotAnEntry> {
+        core::str::from_utf8(line).map_err(|_| NotAnEntry::Utf8).and_then(Self::parse)
     }
 
     /// Appends the line that [`parse`](Self::parse) reads, with its `\n`. Of the time, microseconds are kept.

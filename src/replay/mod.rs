@@ -44,8 +44,8 @@ pub enum Timing {
 ///
 /// An answer waits for its request. Each other line of the runtime waits for the client's line that it followed in the
 /// recording, and goes out when that has come: with [`Matching::Strict`] the last one before it, with
-/// [`Matching::Loose`] the last one before it that was about the same session. Ids of requests and of sessions are those of this client. A request that the recording does not have
-/// is refused, and that is a [`Departure`].
+/// [`Matching::Loose`] the last one before it that was about the same session. Ids of requests and of sessions are those
+/// of this client. A request that the recording does not have is refused, and that is a [`Departure`].
 ///
 /// - **Input**: [`push`](Self::push), [`end_input`](Self::end_input).
 /// - **Output**: [`next_line`](Self::next_line); changes its answer after input, and at [`next_at`](Self::next_at).
@@ -136,7 +136,6 @@ impl Script {
         let mut expected = Expected::default();
         let mut begun = Vec::new();
         for (entry, number) in entries.into_iter().zip(1..) {
-            let bytes = entry.wire_bytes();
             match (entry.what, entry.direction) {
                 (What::Lost(lost), _) => script.lost = script.lost.saturating_add(lost),
                 (What::Line { bytes, eol }, Direction::ClientToServer) => {
@@ -146,7 +145,8 @@ impl Script {
                         script.asked.extend(expected.asked(&core::mem::take(&mut begun), entry.at, number));
                     }
                 }
-                (What::Line { .. }, direction) => {
+                (What::Line { mut bytes, eol }, direction) => {
+                    bytes.extend(eol.then_some(b'\n'));
                     let (after, answers) = expected.said(&bytes, direction, matching);
                     let index = script.said.len();
                     script.said.push(Some(Said { at: entry.at, direction, bytes, answers }));
