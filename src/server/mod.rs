@@ -283,7 +283,7 @@ impl Server {
     }
 
     /// The connection, for the loop that moves bytes between it and descriptors.
-    #[cfg(feature = "stdio")]
+    #[cfg(feature = "serve")]
     pub(crate) fn peer_mut(&mut self) -> &mut Peer<()> {
         &mut self.peer
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::session::{Finished, NewEvent, Opened, Session, Stamp, Waiting};
 use super::{Opening, Refusal, RouteReply, Task, Unanswered, answer, refuse, request};
-use crate::json::{Json, JsonBuf, JsonStr, JsonString};
+use crate::json::{Json, JsonBuf, JsonStr, JsonString, written};
 use crate::peer::{CallId, Event, Outgoing, Reply, SendError};
 use crate::wire::{
     Empty, FinishStatus, Initialize, InitializeParams, InitializeResult, Method, Prompt, PromptResult, Resume,
@@ -386,12 +386,11 @@ impl State {
         event: &NewEvent<'_, D>,
         time: u64,
     ) -> Result<Stamp, SendError> {
-        #[derive(Serialize)]
         struct Params<'a, E> {
-            #[serde(rename = "sessionId")]
             session_id: &'a JsonString,
             event: E,
         }
+        written!(['a, E: Serialize] Params<'a, E> { session_id => "sessionId", event => "event", });
         let closing = self.is_closing();
         let entry = self.session(session);
         let stamp = entry.next_stamp(time);

@@ -242,6 +242,7 @@ impl Pump {
     }
 
     /// Whether the other end has closed the input: what is left of it is what the system holds.
+    #[cfg(feature = "serve")]
     pub(super) fn input_hung_up(&self) -> bool {
         self.reader.has_hung_up()
     }
@@ -392,6 +393,7 @@ impl Pump {
     }
 
     /// One read, as far as it goes without waiting; returns how much came.
+    #[cfg(feature = "serve")]
     pub(super) fn read_once<T>(&mut self, peer: &mut Peer<T>) -> u64 {
         let read = if self.reading { self.read(peer) } else { 0 };
         self.total.read += read;

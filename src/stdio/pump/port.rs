@@ -76,6 +76,7 @@ impl Side {
     }
 
     /// Whether the other end has hung up, though not all may have been read.
+    #[cfg(feature = "serve")]
     pub(super) fn has_hung_up(&self) -> bool {
         matches!(self, Self::Open(port) if port.hung_up)
     }
