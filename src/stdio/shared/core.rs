@@ -75,7 +75,7 @@ pub(super) struct State {
     thread: Thread,
     /// A call pumps. Only while the thread rests.
     led: bool,
-    /// The last call that waited did so alone, and the thread has not looked since.
+    /// The last wait was that of a call, nobody else waited, and the thread has not rested since.
     alone: bool,
     /// A call that led has failed the connection, as the thread would have: it ends.
     broken: bool,
@@ -175,6 +175,13 @@ impl State {
     fn is_ending(&self) -> bool {
         let connection = self.client.connection();
         connection.has_ended() || !connection.pump.output_open()
+    }
+
+    /// Whether there is nothing to pump for. Those whose wait is over are told when the lock is given back.
+    fn is_idle(&mut self) -> bool {
+        self.waiting.iter().all(|waiting| waiting.condition.holds(self))
+            && self.connection().client.outgoing().is_empty()
+            && !self.is_ending()
     }
 
     /// Takes a turn in place of the thread, if that rests and no other call leads. As [`HarnessClient::turn_at_once`]
@@ -363,6 +370,7 @@ impl Core {
                 if deadline.is_some_and(|deadline| now >= deadline) {
                     return Next::Return(None);
                 }
+                state.alone &= matches!(condition, Condition::Call(_));
                 let signal = Arc::clone(signal.get_or_insert_default());
                 state.waiting.push(Waiting { condition: condition.clone(), token: token.cloned(), signal });
                 // Setting a token wakes nobody, unless it is one of the client's own.
@@ -461,8 +469,8 @@ impl Core {
             state.connection().closed();
         }
         let Some(wait) = wait else { return Turned::GoOn };
-        let idle = state.waiting.is_empty() && state.connection().client.outgoing().is_empty() && !state.is_ending();
-        if std::mem::take(&mut state.alone) && idle {
+        if state.alone && state.is_idle() {
+            state.alone = false;
             return Turned::Rest;
         }
         match state.connection().pump.take_poller() {
