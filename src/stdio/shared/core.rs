@@ -75,7 +75,7 @@ pub(super) struct State {
     thread: Thread,
     /// A call pumps. Only while the thread rests.
     led: bool,
-    /// The last wait was that of a call, nobody else waited, and the thread has not rested since.
+    /// The last to look for something was a call, nobody else waited, and the thread has not rested since.
     alone: bool,
     /// A call that led has failed the connection, as the thread would have: it ends.
     broken: bool,
@@ -187,7 +187,6 @@ impl State {
     /// Takes a turn in place of the thread, if that rests and no other call leads. As [`HarnessClient::turn_at_once`]
     /// then.
     fn lead(&mut self) -> Option<Option<Patience>> {
-        self.alone = self.waiting.is_empty() && !self.led;
         if self.thread == Thread::Pumps || self.led || self.is_ending() {
             return None;
         }
@@ -343,6 +342,9 @@ impl Core {
                 } else if let Some(signal) = &signal {
                     state.waiting.retain(|waiting| !Arc::ptr_eq(&waiting.signal, signal));
                 }
+                // Also where it need not wait: on one processor the answer may be there before the write returns.
+                let is_call = matches!(condition, Condition::Call(_));
+                state.alone = is_call && state.waiting.is_empty() && !state.led;
                 if let Some(found) = look(state) {
                     return Next::Return(Some(found));
                 }
@@ -351,9 +353,7 @@ impl Core {
                 {
                     return Next::Return(Some(found));
                 }
-                if matches!(condition, Condition::Call(_))
-                    && let Some(patience) = state.lead()
-                {
+                if is_call && let Some(patience) = state.lead() {
                     if let Some(found) = look(state) {
                         return Next::Return(Some(found));
                     }
@@ -370,7 +370,6 @@ impl Core {
                 if deadline.is_some_and(|deadline| now >= deadline) {
                     return Next::Return(None);
                 }
-                state.alone &= matches!(condition, Condition::Call(_));
                 let signal = Arc::clone(signal.get_or_insert_default());
                 state.waiting.push(Waiting { condition: condition.clone(), token: token.cloned(), signal });
                 // Setting a token wakes nobody, unless it is one of the client's own.
