@@ -122,6 +122,12 @@ pub(super) struct Poller {
 }
 
 impl Poller {
+    /// Whether the last wait was told anything.
+    #[cfg(test)]
+    pub(super) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Asks the system for events.
     pub(super) fn wait(&mut self, wait: Option<Duration>) -> io::Result<()> {
         // The system counts milliseconds in 32 bits; whoever waits for longer asks again.

@@ -5,7 +5,7 @@ mod failure;
 mod inspect;
 mod run;
 mod signal;
-mod terminal;
+pub(crate) mod terminal;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -12,7 +12,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use super::{Running, dsh_wire, ready, with_runtime};
 
 /// Both ends of a pseudo-terminal with 80 columns.
-fn terminal() -> (File, OwnedFd) {
+pub(crate) fn terminal() -> (File, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags).unwrap();
     grantpt(&ours).unwrap();
