@@ -1,5 +1,36 @@
 //! The DeepSeek Harness SDK wire protocol without async: newline-delimited JSON-RPC 2.0 over the stdin and stdout of
-//! a child process, from the bytes up to a typed client and server.
+//! a child process, from the bytes up to a typed client and server. The [`guide`] has a page for each use.
+//!
+//! A client starts a runtime, runs prompts, and ends it in order:
+//!
+//! ```no_run
+//! # #[cfg(feature = "stdio")]
+//! # fn drive() -> Result<(), dsh_wire::stdio::Error> {
+//! use dsh_wire::stdio::{DeepSeekHarness, HarnessOptions, Launch, RunOptions};
+//! use dsh_wire::wire::InitializeParams;
+//!
+//! let route = InitializeParams::new("/work", "deepseek-official", "deepseek-v4-flash");
+//! let mut harness = DeepSeekHarness::start(&HarnessOptions::new(Launch::discover(None, "sdk"), route))?;
+//! let result = harness.run("What is in this directory?", RunOptions::new())?;
+//! println!("{}", result.final_response);
+//! harness.close();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A runtime, which the official clients drive too:
+//!
+//! ```no_run
+//! # #[cfg(feature = "stdio")]
+//! # fn serve() -> std::io::Result<()> {
+//! use dsh_wire::stdio::turns::Turns;
+//! use dsh_wire::stdio::{ServeOptions, serve_stdio};
+//!
+//! let parrot = Turns::from_fn(|step| Ok(format!("You said: {}", step.prompt_text()).into()));
+//! let served = serve_stdio(parrot, ServeOptions::default())?;
+//! std::process::exit(served.exit_code().into())
+//! # }
+//! ```
 //!
 //! # Layers
 //!
@@ -15,6 +46,8 @@
 //! | [`wire`] | the SDK's methods, notifications and payloads, typed; open at the edges |
 //! | [`server`] | the SDK server as a state machine: handshake, lazy single-flight sessions, shutdown |
 //! | [`client`] | the SDK client as a state machine: calls with deadlines, subscriptions, runs, the teardown ladder |
+//! | [`recording`] | a conversation in a file: what went over the pipes, line by line, with its times |
+//! | [`stdio`] | mio: one poll loop, pipes, child process, signals; the blocking clients, `serve` |
 //!
 //! # The drive loop
 //!
@@ -74,15 +107,15 @@
 //!
 //! # Features
 //!
-//! - **`stdio`** (default; implies `std`): child processes, pipes, signals; the blocking client and `serve`. Unix.
-//! - **`simd`** (default; implies `std`): decoding with the vector instructions that the machine turns out to have;
-//!   without it, a word at a time, at about half of the speed.
-//! - **`std`**: `read_from` on buffers and peers, ids from random bits of the operating system. Without it: `no_std`
-//!   with `alloc`, ids from a seed of the caller's.
-//! - **`arbitrary`** (implies `std`): structured frames and streams for fuzzers of your own, in `fuzz`.
-//! - **`log`**: what a client meets goes to the `log` crate, under the target `dsh_wire`: dropped lines, late answers,
-//!   the exit, the rungs of the ladder. Never what frames carry.
-//! - **`cli`**: the command `dsh-wire`. The library never needs it.
+//! | feature | what is lost without it |
+//! |---|---|
+//! | `stdio` (default; implies `std`; Unix) | child processes, pipes, signals; the blocking clients and `serve` |
+//! | `simd` (default; implies `std`) | decoding with the vector instructions that the machine turns out to have: half of the speed |
+//! | `std` | `read_from` on buffers and peers, ids from random bits of the system; without it ids start from a seed of the caller's |
+//! | `arbitrary` (implies `std`) | structured frames and streams for fuzzers of your own, in `fuzz` |
+//! | `log` | what a client meets, in the `log` of the program, target `dsh_wire`: dropped lines, late answers, the exit, the rungs of the ladder; never what frames carry |
+//! | `cli` (implies `stdio`) | the command `dsh-wire`; the library never needs it |
+#![cfg_attr(not(feature = "stdio"), doc = "\n[`stdio`]: #features")]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic"))]
@@ -95,9 +128,11 @@ pub mod client;
 pub mod frame;
 #[cfg(feature = "arbitrary")]
 pub mod fuzz;
+pub mod guide;
 pub mod json;
 pub mod line;
 pub mod peer;
+pub mod recording;
 pub mod server;
 #[cfg(feature = "stdio")]
 pub mod stdio;

@@ -1,5 +1,7 @@
 //! What a client tells its user, and what it counts.
 
+use alloc::vec::Vec;
+
 use super::SessionTree;
 use crate::frame::{Id, NotAFrame, Outcome};
 use crate::json::{JsonBuf, JsonStr, JsonString};
@@ -108,6 +110,29 @@ impl Counters {
             DropReason::NotAFrame(NotAFrame::NoMethodNoId) => &mut self.dropped_no_method_no_id,
             DropReason::NotAFrame(NotAFrame::Blank | NotAFrame::Syntax(_)) => &mut self.dropped_no_json,
         } += 1;
+    }
+}
+
+/// A copy of the last line that was dropped. Its buffer is used again, so a runtime that writes nothing else costs no
+/// allocation a line.
+#[derive(Debug, Default)]
+pub(super) struct LastDropped {
+    number: u64,
+    len: u64,
+    /// `None` while there was none.
+    why: Option<DropReason>,
+    prefix: Vec<u8>,
+}
+
+impl LastDropped {
+    pub(super) fn keep(&mut self, line: &Dropped<'_>) {
+        (self.number, self.len, self.why) = (line.number, line.len, Some(line.why));
+        self.prefix.clear();
+        self.prefix.extend_from_slice(line.prefix);
+    }
+
+    pub(super) fn lend(&self) -> Option<Dropped<'_>> {
+        Some(Dropped { number: self.number, len: self.len, prefix: &self.prefix, why: self.why? })
     }
 }
 

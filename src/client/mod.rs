@@ -54,6 +54,7 @@ use core::time::Duration;
 
 use serde::Serialize;
 
+use event::LastDropped;
 pub use event::{Counters, Event, RuntimeRequest};
 pub use failure::Failure;
 pub use run::{Place, Run, text_delta};
@@ -62,7 +63,7 @@ pub use subscription::{Delivery, Filter, Policy, SubscriptionId};
 pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
 
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
-use crate::peer::{self, AbortToken, AnswerError, CallId, Mark, Output, Peer, Reply, SendError};
+use crate::peer::{self, AbortToken, AnswerError, CallId, Dropped, Mark, Output, Peer, Reply, SendError};
 use crate::wire::{Decode, Method, Notification, NotificationBody};
 use subscription::Subscriptions;
 
@@ -86,6 +87,7 @@ pub struct Client {
     takes_requests: bool,
     reports_status: bool,
     counters: Counters,
+    last_dropped: LastDropped,
 }
 
 /// A call that has been made. The result is read as `R`; [`JsonBuf`] takes any, verbatim.
@@ -162,6 +164,7 @@ impl Client {
             takes_requests: false,
             reports_status: false,
             counters: Counters::default(),
+            last_dropped: LastDropped::default(),
         }
     }
 
@@ -358,6 +361,7 @@ impl Client {
             }
             peer::Event::Dropped(dropped) => {
                 counters.count_dropped(dropped.why);
+                self.last_dropped.keep(&dropped);
                 Event::Dropped(dropped)
             }
         })
@@ -480,6 +484,12 @@ impl Client {
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { most_queued: self.subscriptions.most_held(), ..self.counters }
+    }
+
+    /// The last line that was no frame, for the report of a runtime that writes such.
+    #[must_use]
+    pub fn last_dropped(&self) -> Option<Dropped<'_>> {
+        self.last_dropped.lend()
     }
 
     fn give_up(&mut self, call: CallId) {

@@ -28,7 +28,5 @@ pub use walk::{Elements, Members};
 pub(crate) use fast::compact_object;
 pub(crate) use foreseen::Foreseen;
 pub(crate) use scan::{leading_string, validate};
-#[cfg(feature = "arbitrary")]
-pub(crate) use text::push_escaped;
-pub(crate) use text::{is_blank, is_white};
+pub(crate) use text::{is_blank, is_white, push_escaped};
 pub(crate) use walk::LongItem;

@@ -22,7 +22,7 @@ use super::pump::{Moved, Pump, Waker};
 use super::subscription::Subscription;
 use crate::client::{Call, Client, Counters, Filter, Limits, Policy, Run, RuntimeRequest, SessionTree, SubscriptionId};
 use crate::json::{JsonBuf, JsonString};
-use crate::peer::{AbortToken, CallId, Reply, SendError};
+use crate::peer::{AbortToken, CallId, Dropped, Reply, SendError};
 use crate::wire::{
     ContentBlock, Decode, Initialize, InitializeParams, InitializeResult, Method, Notification, Prompt, PromptParams,
     PromptResult, Resume, SessionParams, Wait, WorkingDirectoryGet, WorkingDirectorySet, WorkingDirectorySetParams,
@@ -418,6 +418,12 @@ impl HarnessClient {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.connection.client.counters()
+    }
+
+    /// The last line of the runtime's output that was no frame.
+    #[must_use]
+    pub fn last_dropped(&self) -> Option<Dropped<'_>> {
+        self.connection.client.last_dropped()
     }
 
     /// Bytes that were read and written so far.

@@ -166,6 +166,19 @@ impl Launch {
         self
     }
 
+    /// The program, as it was asked for.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The absolute path of the program, if there is something at it. What is only a name is looked for on the `PATH`
+    /// that the program will get.
+    #[must_use]
+    pub fn resolve(&self) -> Option<PathBuf> {
+        self.find(&self.program)
+    }
+
     /// The command, with the program as an absolute path.
     pub(super) fn command(&self) -> Result<Command, SpawnError> {
         let program = self.find(&self.program).ok_or_else(|| self.error(SpawnFault::ProgramMissing, None))?;

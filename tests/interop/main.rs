@@ -4,7 +4,9 @@
 
 mod client;
 mod clients;
+mod comparison;
 mod conversation;
+mod doctor;
 mod either;
 mod environment;
 mod inspect;

@@ -1,9 +1,11 @@
 //! Aborts, withdrawal, the flush mark and memory, at sizes where a leak or a race would show.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
 use dsh_wire::frame::Frame;
-use dsh_wire::peer::{AbortToken, Event, Peer, SendError};
+use dsh_wire::line::DEFAULT_LIMIT;
+use dsh_wire::peer::{AbortToken, DropReason, Event, Peer, SendError};
 use serde_json::json;
 
 /// How many rounds a loop takes that must not keep anything: fewer where the compiler was told not to optimise.
@@ -178,6 +180,58 @@ fn a_prefix_shorter_than_usual_still_names_the_call() {
             }
             assert_eq!(seen, ["lost 1", "dropped 1057", "dropped 1057", "response 2"], "limit {limit}, chunk {chunk}");
         }
+    }
+}
+
+/// A notification on a line of so many bytes.
+fn notification(len: usize) -> Vec<u8> {
+    let [head, tail] = [r#"{"method":"m","params":{"text":""#, r#""}}"#];
+    [head, &"x".repeat(len - head.len() - tail.len()), tail].concat().into_bytes()
+}
+
+#[test]
+fn the_default_limit_is_64_mib_to_the_byte() {
+    let mut peer: Peer<()> = Peer::with_seed(1);
+    for (len, whole) in [(64 << 20, true), ((64 << 20) + 1, false)] {
+        notification(len).chunks(1 << 16).for_each(|piece| peer.push(piece));
+        peer.push(b"\n");
+        match peer.next_event() {
+            Some(Event::Notification { .. }) => assert!(whole),
+            Some(Event::Dropped(dropped)) => {
+                assert!(!whole && dropped.len == len as u64);
+                assert_eq!(dropped.why, DropReason::TooLong { limit: DEFAULT_LIMIT });
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// How long a peer takes for a stream of notifications in pieces of one length.
+fn time(stream: &[u8], piece: usize) -> Duration {
+    let mut peer: Peer<()> = Peer::with_seed(1);
+    let (start, mut events) = (Instant::now(), 0);
+    for piece in stream.chunks(piece) {
+        peer.push(piece);
+        while let Some(event) = peer.next_event() {
+            assert!(matches!(event, Event::Notification { .. }));
+            events += 1;
+        }
+    }
+    assert_eq!(events, stream.iter().filter(|byte| **byte == b'\n').count());
+    start.elapsed()
+}
+
+#[test]
+fn a_long_line_costs_at_most_twice_what_small_frames_do() {
+    let len = if cfg!(debug_assertions) { 2 << 20 } else { DEFAULT_LIMIT };
+    let long = [notification(len), b"\n".to_vec()].concat();
+    let small = [notification(250), b"\n".to_vec()].concat().repeat(len / 251);
+    for piece in [1 << 16, 1] {
+        // In turns, and the best of each, since what else the machine does comes and goes.
+        let turns: Vec<_> = (0..5).map(|_| [&long, &small].map(|stream| time(stream, piece))).collect();
+        let best = |of: usize| turns.iter().map(|turn| turn[of]).min().unwrap();
+        println!("{len} bytes in pieces of {piece}: {:?} in one line, {:?} in small frames", best(0), best(1));
+        assert!(best(0) <= best(1) * 2, "in pieces of {piece}: {turns:?}");
     }
 }
 

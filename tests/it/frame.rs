@@ -1,5 +1,7 @@
 //! The dispatch table of the wire, and what is written.
 
+use std::error::Error;
+
 use dsh_wire::frame::{self, Frame, Id, NotAFrame, RpcError};
 use dsh_wire::json::{Json, Kind, SyntaxErrorKind};
 use serde_json::value::RawValue;
@@ -68,6 +70,9 @@ fn the_last_duplicate_decides() {
     check(r#"{"id":"a","id":"b","method":"m"}"#, r#"request "b" "m" {}"#);
     check(r#"{"id":"a","\u0069d":null,"method":"m"}"#, r#"notification "m" {}"#);
     check(r#"{"id":1,"m\u0065thod":"m","params":{"x":1},"params":[]}"#, r#"request 1 "m" {}"#);
+    check(r#"{"method":"m","params":{},"p\u0061rams":{"x":1}}"#, r#"notification "m" {"x":1}"#);
+    check(r#"{"id":1,"result":1,"r\u0065sult":2}"#, "response 1 ok 2");
+    check(r#"{"id":1,"result":1,"\u0065rror":{"code":2}}"#, "response 1 error 2 - -");
     check(r#"{"id":1,"error":{"code":1},"error":null,"result":2}"#, "response 1 ok 2");
     check(r#"{"id":1,"error":{"code":1,"code":"x","message":"a","message":"b"}}"#, r#"response 1 error - "b" -"#);
 }
@@ -89,6 +94,17 @@ fn errors_are_read_by_the_reference_rule() {
     assert_eq!(
         (error.code, error.message.as_str(), error.raw.as_json().get()),
         (None, "JSON-RPC error", r#"[{"code":1}]"#)
+    );
+    assert_eq!(error.to_string(), "JSON-RPC error");
+    let Ok(Frame::Response { outcome: Err(error), .. }) =
+        Frame::parse(r#"{"id":1,"error":{"code":-32601,"message":"no such method: m"}}"#)
+    else {
+        panic!()
+    };
+    let error = RpcError::from(error);
+    assert_eq!(
+        (error.code, error.to_string().as_str()),
+        (Some(frame::METHOD_NOT_FOUND), "no such method: m (code -32601)")
     );
 }
 
@@ -148,7 +164,7 @@ fn encoding_writes_one_line_whatever_the_value_holds() {
         "{\"jsonrpc\":\"2.0\",\"id\":1.0,\"result\":null}\n"
     );
     assert_eq!(
-        write(&|out, id| frame::encode_error(out, id, -32603, "no", None::<&()>).unwrap()),
+        write(&|out, id| frame::encode_error(out, id, frame::INTERNAL_ERROR, "no", None::<&()>).unwrap()),
         "{\"jsonrpc\":\"2.0\",\"id\":1.0,\"error\":{\"code\":-32603,\"message\":\"no\"}}\n"
     );
     assert_eq!(
@@ -161,7 +177,9 @@ fn encoding_writes_one_line_whatever_the_value_holds() {
 fn a_value_that_is_no_json_changes_nothing() {
     let mut out = b"before".to_vec();
     let bad = std::collections::BTreeMap::from([([1u8, 2], 3)]);
-    assert!(frame::encode_notification(&mut out, "m", &bad).is_err());
+    let error = frame::encode_notification(&mut out, "m", &bad).unwrap_err();
+    assert_eq!(error.to_string(), "cannot write the value as JSON");
+    assert_eq!(error.source().unwrap().to_string(), "key must be a string");
     assert!(
         frame::encode_request(&mut out, Id::new(Json::new("1").unwrap()).unwrap(), "m", &("a long enough value", bad))
             .is_err()

@@ -1,5 +1,8 @@
 //! What the scanner accepts, and how values are read.
 
+use std::cmp::Ordering;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+
 use dsh_wire::json::{Json, JsonBuf, JsonString, Kind, SyntaxErrorKind, repair, trim};
 
 #[track_caller]
@@ -209,6 +212,22 @@ fn strings_compare_by_what_they_say() {
     assert_ne!(string(r#""\ud83d""#), "\u{fffd}");
     assert!(string(r#""a""#) < string(r#""\u0062""#));
     assert_eq!(JsonString::from("a\"\\\n\u{1}é").as_json_str().get(), "\"a\\\"\\\\\\n\\u0001é\"");
+}
+
+#[test]
+fn values_are_sorted_hashed_and_shown_by_what_they_hold() {
+    fn hash(value: impl Hash) -> u64 {
+        BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
+    }
+    let [one, two] = ["[1]", "[2]"].map(|text| Json::new(text).unwrap());
+    assert!(one < two && one.partial_cmp(&one) == Some(Ordering::Equal));
+    assert_ne!(hash(one), hash(two));
+    assert_eq!(format!("{one}{}", two.to_buf().as_json()), "[1][2]");
+    let [a, b] = [r#""a""#, r#""\u0062""#].map(|text| Json::new(text).unwrap().as_str().unwrap());
+    assert_ne!(hash(a), hash(b));
+    assert_eq!(format!("{a:>3}{b}"), "  ab");
+    let owned = [JsonString::from(b), "b".to_owned().into(), (&"b".to_owned()).into(), "b".into()];
+    assert!(owned.iter().all(|same| *same == owned[0] && same.to_string() == "b" && same.as_json_str() == b));
 }
 
 #[test]

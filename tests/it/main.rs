@@ -12,6 +12,8 @@ mod command;
 mod connection;
 #[cfg(feature = "cli")]
 mod embedded;
+#[cfg(feature = "cli")]
+mod examples;
 #[cfg(feature = "stdio")]
 mod faulty;
 mod frame;

@@ -83,7 +83,7 @@ fn calls_end_with_the_response_that_bears_their_id() {
     let mut peer = Peer::with_seed(1);
     let (first, second) =
         (peer.request("a", &json!({"x": 1}), "first", None).unwrap(), peer.request("b", &(), "second", None).unwrap());
-    assert_ne!(first, second);
+    assert_eq!([first, second].map(|call| call.to_string()), ["call 0", "call 1"]);
     let lines = sent(&mut peer);
     assert_eq!(lines.len(), 2);
     let [one, two] = [id_of(&lines[0]), id_of(&lines[1])];
@@ -141,8 +141,33 @@ fn an_answer_that_cannot_be_written_gives_the_right_to_answer_back() {
     let error = peer.answer(reply, &std::collections::BTreeMap::from([([1], 1)])).unwrap_err();
     assert!(matches!(error.why, SendError::Encode(_)) && peer.outgoing().is_empty());
     assert_eq!(peer.replies_owed(), 1);
+    assert_eq!(
+        causes(&error),
+        [
+            "cannot answer the request with id 1",
+            "cannot send the frame",
+            "cannot write the value as JSON",
+            "key must be a string"
+        ]
+    );
     peer.answer(error.reply, &1).unwrap();
     assert_eq!(sent(&mut peer), [r#"{"jsonrpc":"2.0","id":1,"result":1}"#]);
+}
+
+#[test]
+fn what_cannot_be_sent_says_why() {
+    let mut peer: Peer<&str> = Peer::with_seed(1);
+    let token = AbortToken::new("enough");
+    token.abort();
+    let refused = peer.request("m", &(), "a", Some(&token)).unwrap_err();
+    assert_eq!(causes(&refused), ["the call was aborted before it was sent: enough"]);
+    peer.end_output();
+    assert_eq!(causes(&peer.notify("m", &()).unwrap_err()), ["cannot send: the connection has ended"]);
+}
+
+/// The text of an error and those of its sources.
+fn causes(error: &dyn std::error::Error) -> Vec<String> {
+    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect()
 }
 
 #[test]

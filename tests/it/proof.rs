@@ -1,7 +1,7 @@
 //! The properties of `tests/properties` on seeded input and on the fuzz targets' corpora.
 //!
-//! `DSH_WIRE_CASES=n` runs n random cases a property; `DSH_WIRE_EXHAUSTIVE=n` sets the length of the texts that are all
-//! tried. Both are for release builds, with which `.ci/run` raises them.
+//! `DSH_WIRE_CASES=n` runs n random cases a property, or as many as half a minute has room for; `DSH_WIRE_EXHAUSTIVE=n`
+//! sets the length of the texts that are all tried. Both are for release builds, with which `.ci/run` raises them.
 
 use crate::properties::{self, exhaustive};
 

@@ -2,14 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dsh_wire::json::{Json, JsonStr};
-
-/// Which way a line went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    ClientToServer,
-    ServerToClient,
-}
+pub(crate) use dsh_wire::recording::Direction;
+use dsh_wire::recording::{Entry, What};
 
 /// One line of a recording.
 #[derive(Debug, Clone)]
@@ -83,45 +77,7 @@ fn read(path: &Path) -> Recording {
 }
 
 fn row(name: &str, line: &str) -> Row {
-    let json = Json::new(line).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let string = |member| json.member(member).and_then(Json::as_str);
-    let bytes = match (string("frame"), string("frame_b64")) {
-        // The escapes of this level are those of the recorder; it had text that is UTF-8, so none is lone.
-        (Some(frame), None) => frame.to_string_lossy().into_owned().into_bytes(),
-        (None, Some(base64)) => decode_base64(base64),
-        _ => panic!("{name}: a row has a frame"),
-    };
-    let dir = match string("dir") {
-        Some(dir) if dir == "c2s" => Direction::ClientToServer,
-        Some(dir) if dir == "s2c" => Direction::ServerToClient,
-        other => panic!("{name}: direction {other:?}"),
-    };
-    Row {
-        t: json.member("t").and_then(Json::as_f64).expect("a row has a time"),
-        dir,
-        bytes,
-        eol: json.member("eol").and_then(Json::as_bool).unwrap_or(true),
-    }
-}
-
-fn decode_base64(text: JsonStr<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    let (mut bits, mut count) = (0u32, 0);
-    for byte in text.to_string_lossy().bytes().take_while(|byte| *byte != b'=') {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => panic!("not base64: {}", char::from(byte)),
-        };
-        bits = bits << 6 | u32::from(digit);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
-    out
+    let Entry { at, direction, what } = Entry::parse(line).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let What::Line { bytes, eol } = what else { panic!("{name}: a fixture has all its lines") };
+    Row { t: at.as_secs_f64(), dir: direction, bytes, eol }
 }

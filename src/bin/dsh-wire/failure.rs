@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use dsh_wire::json::{Json, JsonStr};
+use dsh_wire::json::{Json, JsonStr, Kind};
 use dsh_wire::stdio::{self, ErrorKind};
 
 use crate::terminal::Visible;
@@ -29,6 +29,21 @@ impl Exit {
     /// A signal asked us to end; 130 for Ctrl-C.
     pub(crate) fn signal(number: u8) -> Self {
         Self(128 | number)
+    }
+
+    /// By who is to blame.
+    pub(crate) fn of(error: &stdio::Error) -> Self {
+        match error.kind() {
+            ErrorKind::Spawn(_) => Self::USAGE,
+            ErrorKind::Closed(_) => Self::GONE,
+            ErrorKind::TimedOut { .. } => Self::TIMED_OUT,
+            ErrorKind::Protocol { .. } | ErrorKind::TooLong { .. } => Self::PROTOCOL,
+            _ => Self::FAILED,
+        }
+    }
+
+    pub(crate) fn code(self) -> u8 {
+        self.0
     }
 }
 
@@ -63,17 +78,9 @@ impl Failure {
     }
 }
 
-/// By who is to blame.
 impl From<stdio::Error> for Failure {
     fn from(error: stdio::Error) -> Self {
-        let exit = match error.kind() {
-            ErrorKind::Spawn(_) => Exit::USAGE,
-            ErrorKind::Closed(_) => Exit::GONE,
-            ErrorKind::TimedOut { .. } => Exit::TIMED_OUT,
-            ErrorKind::Protocol { .. } | ErrorKind::TooLong { .. } => Exit::PROTOCOL,
-            _ => Exit::FAILED,
-        };
-        Self::Failed(exit, error.into())
+        Self::Failed(Exit::of(&error), error.into())
     }
 }
 
@@ -123,7 +130,8 @@ fn write_report(out: &mut impl Write, error: &(dyn Error + 'static)) -> io::Resu
     };
     writeln!(out, "error: {}", Visible(&error.to_string()))?;
     if let Some(answer) = known.and_then(stdio::Error::rpc) {
-        write_detail(out, "code", answer.code)?;
+        // As it came: it may be a number that no integer holds.
+        write_detail(out, "code", answer.raw.as_json().member("code").filter(|code| code.kind() != Kind::Null))?;
         write_detail(out, "message", Some(&answer.message))?;
         return write_detail(out, "data", answer.data.as_ref().map(|data| data.as_json().get()));
     }

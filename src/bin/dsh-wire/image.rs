@@ -1,18 +1,27 @@
 //! Images for a prompt.
 
 use std::fmt::Display;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use dsh_wire::wire::ContentBlock;
 
 use crate::failure::Failure;
 
+/// The largest image, in bytes: what has no end, such as a device, is not read to it.
+const LIMIT: u64 = 16 << 20;
+
 /// Reads an image file as a content block. The type is told by the first bytes, not by the name.
 pub(crate) fn read(path: &Path) -> Result<ContentBlock, Failure> {
     let failed = |what: &dyn Display| Failure::usage(format!("cannot use the image '{}': {what}", path.display()));
-    let bytes = fs::read(path).map_err(|error| failed(&error))?;
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let mut bytes = Vec::new();
+    file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
     let mime_type = media_type(&bytes).ok_or_else(|| failed(&"it is neither PNG, JPEG, GIF nor WebP"))?;
+    if bytes.len() as u64 > LIMIT {
+        return Err(failed(&format_args!("it is larger than {} MiB", LIMIT >> 20)));
+    }
     Ok(ContentBlock::image(&*base64(&bytes), mime_type))
 }
 

@@ -9,6 +9,8 @@ use std::thread;
 use dsh_wire::peer::AbortToken;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::failure::{Exit, Failure};
+
 /// The two tokens that signals set, one after the other.
 pub(crate) struct Interrupts {
     /// Set by the first signal: what is being waited for is given up.
@@ -21,7 +23,12 @@ pub(crate) struct Interrupts {
 
 impl Interrupts {
     /// From now on the two signals do not end the process.
-    pub(crate) fn catch() -> io::Result<Self> {
+    pub(crate) fn catch() -> Result<Self, Failure> {
+        Self::listen()
+            .map_err(|error| Failure::Failed(Exit::FAILED, format!("cannot listen for signals: {error}").into()))
+    }
+
+    fn listen() -> io::Result<Self> {
         let (stop, hurry) = (AbortToken::new("interrupted"), AbortToken::new("interrupted again"));
         let signal = Arc::new(AtomicUsize::new(0));
         let (mut caught, raised) = UnixStream::pair()?;

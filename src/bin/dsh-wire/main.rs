@@ -2,6 +2,8 @@
 
 mod agent;
 mod call;
+mod doctor;
+mod documents;
 mod failure;
 mod image;
 mod inspect;
@@ -11,13 +13,14 @@ mod runtime;
 mod serve;
 mod status;
 mod terminal;
+mod timeline;
 mod view;
 
 use std::borrow::Cow;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -35,6 +38,10 @@ enum Command {
     Call(call::Args),
     Serve(serve::Args),
     Inspect(inspect::Args),
+    Timeline(timeline::Args),
+    Doctor(doctor::Args),
+    Completions(documents::CompletionsArgs),
+    Man(documents::ManArgs),
 }
 
 const EXIT_CODES: &str = "\
@@ -53,6 +60,10 @@ fn main() -> ExitCode {
         Command::Call(args) => call::call(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Timeline(args) => timeline::timeline(&args),
+        Command::Doctor(args) => doctor::doctor(args),
+        Command::Completions(args) => documents::completions(&args, Cli::command()),
+        Command::Man(args) => documents::man(&args, Cli::command()),
     };
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

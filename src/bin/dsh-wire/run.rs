@@ -28,6 +28,7 @@ Example:
   git diff | dsh-wire run --json - -- dsh --profile sdk | jq .method")]
 pub(crate) struct Args {
     /// What to ask; `-` reads it from stdin
+    #[arg(allow_hyphen_values = true, value_parser = prompt)]
     prompt: String,
 
     /// Print one JSON object for each notification, then one with the result
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "session")]
     resume: bool,
 
-    /// Show an image with the prompt; may be given more than once
+    /// Show an image of at most 16 MiB with the prompt; may be given more than once
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
 
@@ -51,6 +52,16 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     runtime: RuntimeArgs,
+}
+
+/// A list may begin with `- `; anything else with a dash was meant as an option.
+fn prompt(text: &str) -> Result<String, &'static str> {
+    match text.strip_prefix('-') {
+        Some(rest) if rest.starts_with(|c: char| !c.is_whitespace()) => {
+            Err("there is no such option; a prompt that starts like one goes to stdin, with `-` in its place")
+        }
+        _ => Ok(text.into()),
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! The runtime that a command speaks to: what is started, how long it may take, and how it is ended.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Write};
@@ -8,7 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use dsh_wire::stdio::{CallOptions, DeepSeekHarness, Environment, Error, ErrorKind, HarnessClient, Launch, Stderr};
+use dsh_wire::stdio::{
+    CallOptions, CloseReport, DeepSeekHarness, Environment, Error, ErrorKind, HarnessClient, Launch, Stderr,
+};
 use dsh_wire::wire::{Decode, Initialize, InitializeParams, InitializeResult, Method};
 use serde::Serialize;
 
@@ -45,7 +48,8 @@ pub(crate) struct RuntimeArgs {
     #[arg(short, long)]
     verbose: bool,
 
-    /// The program to start and its arguments; the embedded runtime if left out
+    /// The program to start and its arguments. If left out, `doctor` looks for one, and all others take the embedded
+    /// runtime
     #[arg(last = true, value_name = "RUNTIME")]
     runtime: Vec<OsString>,
 }
@@ -86,11 +90,21 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(timeout) => Ok(timeout),
+        // More than can be counted is for ever.
+        Err(_) if seconds > 0.0 => Ok(Duration::MAX),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 impl Route {
-    fn params(&self) -> Result<InitializeParams, Failure> {
+    pub(crate) fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// The handshake's params.
+    pub(crate) fn params(&self) -> Result<InitializeParams, Failure> {
         let cwd = std::path::absolute(self.cwd.as_deref().unwrap_or(".".as_ref()))
             .map_err(|error| Failure::usage(format!("cannot tell the directory to work in: {error}")))?;
         let cwd = cwd.to_str().ok_or_else(|| {
@@ -113,14 +127,50 @@ impl RuntimeArgs {
     }
 
     fn launch(&self) -> Result<Launch, Failure> {
-        let mut launch = match self.runtime.split_first() {
-            Some((program, args)) => Launch::new(program).args(args),
+        let launch = match self.given() {
+            Some(launch) => launch,
             None => {
                 let this = std::env::current_exe()
                     .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
                 Launch::new(this).arg("serve")
             }
         };
+        self.equip(launch)
+    }
+
+    /// The program behind `--`, if there is one.
+    pub(crate) fn given(&self) -> Option<Launch> {
+        self.runtime.split_first().map(|(program, args)| Launch::new(program).args(args))
+    }
+
+    /// Whether the arguments are those of `dsh`: nothing but a profile.
+    pub(crate) fn is_started_as_dsh(&self) -> bool {
+        matches!(self.runtime.as_slice(), [] | [_, _, _]) && self.runtime.get(1).is_none_or(|arg| arg == "--profile")
+    }
+
+    /// The time that was asked for, or else this one.
+    pub(crate) fn limit_time(&mut self, limit: Duration) {
+        self.timeout.get_or_insert(limit);
+    }
+
+    /// The names of the variables that a runtime gets.
+    pub(crate) fn variables(&self) -> BTreeSet<OsString> {
+        let passed = |name: &OsString| !self.env_clean || self.pass_env.contains(name);
+        let inherited = std::env::vars_os().map(|(name, _)| name).filter(passed);
+        let set = self.env.iter().filter_map(|pair| key_and_value(pair)).map(|(name, _)| name.to_owned());
+        inherited.chain(set).collect()
+    }
+
+    /// The value of a variable as a runtime sees it; an empty one is none.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        let set = self.env.iter().rev().filter_map(|pair| key_and_value(pair)).find(|(key, _)| *key == name);
+        let passed = !self.env_clean || self.pass_env.iter().any(|passed| passed == name);
+        let inherited = || std::env::var_os(name).filter(|_| passed);
+        set.map(|(_, value)| value.to_owned()).or_else(inherited).filter(|value| !value.is_empty())
+    }
+
+    /// With the environment and the stderr that were asked for.
+    pub(crate) fn equip(&self, mut launch: Launch) -> Result<Launch, Failure> {
         if self.env_clean {
             launch = launch.environment(Environment::Only(self.pass_env.clone()));
         }
@@ -159,11 +209,15 @@ impl Runtime {
     /// Starts it. From now on Ctrl-C is ours to handle. With `quiet`, there is no status line.
     pub(crate) fn start(args: &RuntimeArgs, quiet: bool) -> Result<Self, Failure> {
         let launch = args.launch()?;
+        let interrupts = Interrupts::catch()?;
+        let client = HarnessClient::spawn(&launch)?;
+        Ok(Self::new(args, interrupts, client, quiet))
+    }
+
+    /// One that has just been started.
+    pub(crate) fn new(args: &RuntimeArgs, interrupts: Interrupts, client: HarnessClient, quiet: bool) -> Self {
         // A time that cannot be counted to is none.
         let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let interrupts = Interrupts::catch()
-            .map_err(|error| Failure::Failed(Exit::FAILED, format!("cannot listen for signals: {error}").into()))?;
-        let client = HarnessClient::spawn(&launch)?;
         // Where others write to the terminal at any time, a line of ours would be in their way.
         let alone = !quiet && !args.verbose && args.stderr != StderrTo::Inherit;
         let runtime = Self {
@@ -174,7 +228,7 @@ impl Runtime {
             verbose: args.verbose,
         };
         runtime.tell(format_args!("started {}", args.named()));
-        Ok(runtime)
+        runtime
     }
 
     /// What is left of the time, in whole milliseconds.
@@ -184,7 +238,7 @@ impl Runtime {
     }
 
     /// For a call that ends with the time, or with Ctrl-C.
-    fn call_options(&self) -> CallOptions {
+    pub(crate) fn call_options(&self) -> CallOptions {
         let options = CallOptions::default().token(&self.interrupts.stop);
         match self.time_left() {
             Some(left) => options.timeout(left),
@@ -223,6 +277,15 @@ impl Runtime {
 
     /// Ends it in order; a signal from now on ends it faster.
     pub(crate) fn close(mut self) {
+        self.end();
+        let dropped = self.harness.client().counters().dropped();
+        if dropped > 0 {
+            self.note(format_args!("{dropped} lines of the runtime's output were no frames and were dropped"));
+        }
+    }
+
+    /// As [`close`](Self::close), and says how it went.
+    pub(crate) fn end(&mut self) -> CloseReport {
         self.interrupts.stop.abort();
         self.status.set("ending the runtime");
         let report = self.harness.client().close_with(&self.interrupts.hurry);
@@ -234,10 +297,13 @@ impl Runtime {
         }
         let came = self.harness.client().counters();
         self.tell(format_args!("{} notifications and {} responses came", came.notifications, came.responses));
-        let dropped = came.dropped();
-        if dropped > 0 {
-            self.note(format_args!("{dropped} lines of the runtime's output were no frames and were dropped"));
+        if came.unmatched > 0 {
+            self.tell(format_args!("responses that no call waited for: {}", came.unmatched));
         }
+        if came.refused > 0 {
+            self.tell(format_args!("requests of the runtime that were refused: {}", came.refused));
+        }
+        report
     }
 
     /// For those who want to know.

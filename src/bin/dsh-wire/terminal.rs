@@ -90,6 +90,14 @@ impl Styles {
         self.pick(Style::new().dimmed())
     }
 
+    pub(crate) fn good(self) -> Style {
+        self.pick(AnsiColor::Green.on_default())
+    }
+
+    pub(crate) fn doubtful(self) -> Style {
+        self.pick(AnsiColor::Yellow.on_default())
+    }
+
     pub(crate) fn bad(self) -> Style {
         self.pick(AnsiColor::Red.on_default())
     }

@@ -62,6 +62,18 @@ fn an_error_is_told_with_its_members() {
 }
 
 #[test]
+fn the_code_of_an_error_is_told_as_it_came() {
+    for code in ["1.5", "1e30", "\"E_NO\""] {
+        let script = format!(r#"{RUNTIME} take; answer '"error":{{"code":{code},"message":"no"}}'; cat > /dev/null"#);
+        let output = with_runtime(&["call", "m"], &script).output().unwrap();
+        exits(&output, 1);
+        let expected =
+            format!("error: cannot call m: the runtime answered with an error\n  code: {code}\n  message: no\n");
+        assert_eq!(stderr(&output), expected);
+    }
+}
+
+#[test]
 fn lines_that_are_no_frames_are_not_passed_over_in_silence() {
     let script = format!(r#"{RUNTIME} echo welcome; take; echo '{{}}'; answer '"result":1'; cat > /dev/null"#);
     let output = with_runtime(&["call", "m"], &script).output().unwrap();

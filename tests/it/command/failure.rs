@@ -80,7 +80,9 @@ fn misuse_is_2() {
         &["run", "x", "--max-tokens", "9007199254740992"],
         &["run", "x", "--reasoning-effort", ""],
         &["run", "x", "--timeout", "-1"],
-        &["run", "x", "--timeout", "1e400"],
+        &["run", "x", "--timeout", "nan"],
+        &["run", "--no-such-option"],
+        &["run", "-x"],
         &["run", "x", "--timeout", "soon"],
         &["run", "x", "--resume"],
         &["run", "x", "--pass-env", "A"],
@@ -160,8 +162,10 @@ fn a_time_that_is_up_is_4() {
 
 #[test]
 fn a_timeout_that_cannot_be_counted_to_is_none() {
-    let output = dsh_wire(["run", "x", "--timeout", "1e19"]).output().unwrap();
-    exits(&output, 0);
+    for timeout in ["1e19", "1e300", "1e400", "inf"] {
+        let output = dsh_wire(["run", "x", "--timeout", timeout]).output().unwrap();
+        exits(&output, 0);
+    }
 }
 
 #[test]
@@ -179,14 +183,4 @@ fn a_broken_protocol_is_5() {
         5,
         "error: cannot call session/prompt on session \"s\": the runtime broke the protocol",
     );
-}
-
-#[test]
-fn every_help_has_an_example() {
-    for command in ["run", "call", "serve", "inspect"] {
-        let output = dsh_wire([command, "--help"]).output().unwrap();
-        exits(&output, 0);
-        assert!(stdout(&output).contains("Example"), "{command}");
-        assert!(stdout(&output).contains(&format!("dsh-wire {command}")), "{command}");
-    }
 }

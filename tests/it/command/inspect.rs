@@ -114,15 +114,168 @@ fn people_get_a_table_that_cannot_command_their_terminal() {
 "#;
     let output = with_stdin(dsh_wire(["inspect", "-"]), stream, 7);
     exits(&output, 0);
-    let expected = "  line  kind              bytes  id                  what
-     1  request             115  \"req_0123…9abcdef\"  session/prompt  s1
-     2  notification         82                      session.event  s1  turn/end
-     3  notification         79                      session.status  \\u{1b}[31m  idle
-     4  response             53  7                   error: no\\nsuch (code -32603)
-     5  dropped              21                      not JSON at byte 20: more text after the value  {\"id\":7,\"result\":0} x
-5 lines, 355 bytes: 1 requests, 2 notifications, 1 responses, 1 dropped, 0 blank
+    let expected = "  line  kind              bytes  session       id            what
+     1  request             115  s1            \"req_0…cdef\"  session/prompt
+     2  notification         82  s1                          turn/end
+     3  notification         79  \\u{1b}[31m                  session.status  idle
+     4  response             53                7             error: no\\nsuch (code -32603)
+     5  dropped              21  not JSON at byte 20: more text after the value  {\"id\":7,\"result\":0} ▸x
+5 lines, 355 bytes: 1 request, 2 notifications, 1 response, 1 dropped, 0 blank
 ";
     assert_eq!(stdout(&output), expected);
+}
+
+/// A conversation of two sessions, with all that a recording may hold.
+const RECORDING: &str = r#"{"t": 0.001, "dir": "c2s", "frame": "{\"id\":1.0,\"method\":\"initialize\",\"params\":{\"provider\":\"p\",\"model\":\"m\"}}"}
+{"t": 0.051, "dir": "s2c", "frame": "{\"id\":1,\"result\":{}}"}
+{"t": 0.060, "dir": "c2s", "frame": "{\"id\":\"p\",\"method\":\"session/prompt\",\"params\":{\"sessionId\":\"s1\",\"contentBlocks\":[{\"type\":\"text\",\"text\":\"hello\\n\"}]}}"}
+{"t": 0.061, "dir": "s2c", "frame": "{\"method\":\"session.event\",\"params\":{\"sessionId\":\"s1\",\"event\":{\"type\":\"tool/call\",\"seq\":1,\"time\":1,\"data\":{\"name\":\"bash\",\"arguments\":\"{}\"}}}}"}
+{"t": 0.062, "dir": "err", "frame": "warning: disk"}
+{"t": 0.063, "dir": "s2c", "frame": "noise"}
+{"t": 0.064, "dir": "s2c", "frame": "{\"method\":\"subagent.started\",\"params\":{\"parentSessionId\":\"s1\",\"childSessionId\":\"s2\"}}"}
+{"t": 1.5, "dir": "s2c", "frame": "{\"id\":\"\\u0070\",\"error\":{\"code\":-32603,\"message\":\"no\"}}"}
+{"t": 1.6, "dir": "c2s", "frame": "  "}
+{"t": 1.7, "dir": "s2c", "lost": 70000}
+{"t": 1.8, "dir": "c2s", "frame": "{\"id\":2,\"method\":\"shutdown\"}"}
+{"t": 1.9, "dir": "s2c", "frame": "{\"id\":2,\"re", "eol": false}
+{"t": 2.0, "dir": "s2"#;
+
+/// The table of the recording, its rows by their line numbers.
+#[track_caller]
+fn shows(args: &[&str], expected: &[&str]) {
+    for piece in [RECORDING.len(), 100] {
+        let args = ["inspect"].iter().chain(args).copied();
+        let output = with_stdin(dsh_wire(args), RECORDING.as_bytes(), piece);
+        exits(&output, 0);
+        let table = stdout(&output);
+        let rows: Vec<_> = table.lines().skip(1).filter(|row| row.starts_with(' ')).map(str::trim_start).collect();
+        let numbers: Vec<_> = rows.iter().map(|row| row.split(' ').next().unwrap_or_default()).collect();
+        assert_eq!(numbers, expected, "{table}");
+    }
+}
+
+#[test]
+fn a_recording_is_told_with_times_sessions_and_what_each_response_answers() {
+    let output = with_stdin(dsh_wire(["inspect"]), RECORDING.as_bytes(), 4096);
+    exits(&output, 0);
+    let expected = r#"  line       time     kind              bytes    latency  session       id            what
+     1      0.001  →  request              70                           1.0           initialize  p m
+     2      0.051  ←  response             20    50.0 ms                1             initialize  {}
+     3      0.060  →  request             115             s1            "p"           session/prompt  hello\n
+     4      0.061  ←  notification        140             s1                          tool/call  bash  {}
+     5      0.062  !  stderr               13  warning: disk
+     6      0.063  ←  dropped               5  not JSON at byte 1: no value begins like this  n▸oise
+     7      0.064  ←  notification         85             s1                          subagent.started  s2
+     8      1.500  ←  response             54     1.44 s  s1            "\u0070"      session/prompt  error: no (code -32603)
+    10      1.700  ←  lost              70000  70000 bytes that the recorder could not keep
+    11      1.800  →  request              28                           2             shutdown
+    12      1.900  ←  dropped              11  the stream ended before the line did  {"id":2,"re
+    13                damaged              21  no entry of a recording: not JSON at byte 21: the text ends inside a value  {"t": 2.0, "dir": "s2
+13 lines, BYTES bytes: 3 requests, 2 notifications, 2 responses, 2 dropped, 1 blank, 1 stderr, 1 lost, 1 damaged
+"#;
+    assert_eq!(stdout(&output), expected.replace("BYTES", &RECORDING.len().to_string()));
+}
+
+#[test]
+fn filters_choose_rows() {
+    shows(&["--kind", "request"], &["1", "3", "11"]);
+    shows(&["--kind", "response"], &["2", "8"]);
+    shows(&["--kind", "error", "--kind", "dropped"], &["6", "8", "12"]);
+    shows(&["--kind", "stderr", "--kind", "lost", "--kind", "damaged"], &["5", "10", "13"]);
+    shows(&["--method", "session/*"], &["3", "8"]);
+    shows(&["--method", "session*", "--kind", "notification"], &["4"]);
+    shows(&["--method", "initialize", "--method", "shut????"], &["1", "2", "11"]);
+    shows(&["--session", "s1"], &["3", "4", "7", "8"]);
+    shows(&["--session", "s2"], &["7"]);
+    shows(&["--session", "s"], &[]);
+    shows(&["--event", "tool/*"], &["4"]);
+    shows(&["--event", "tool/*", "--session", "s2"], &[]);
+}
+
+#[test]
+fn filters_hold_for_json_and_the_summary_tells_how_much_they_left() {
+    let args = ["inspect", "--json", "--kind", "lost", "--kind", "stderr", "--method", "x"];
+    let output = with_stdin(dsh_wire(&args[..6]), RECORDING.as_bytes(), 4096);
+    let rows = stdout(&output);
+    let (first, rest) = rows.split_once('\n').unwrap();
+    assert_eq!(first, r#"{"line":5,"t":0.062000,"dir":"err","kind":"stderr","text":"warning: disk"}"#);
+    let (second, summary) = rest.split_once('\n').unwrap();
+    assert_eq!(second, r#"{"line":10,"t":1.700000,"dir":"s2c","kind":"lost","bytes":70000}"#);
+    assert!(
+        summary.ends_with(",\"dropped\":2,\"blank\":1,\"stderr\":1,\"lost\":1,\"damaged\":1,\"shown\":2}\n"),
+        "{summary}"
+    );
+    let output = with_stdin(dsh_wire(args), RECORDING.as_bytes(), 4096);
+    assert_eq!(stdout(&output).lines().count(), 1, "each option narrows");
+}
+
+/// The first line decides, and `--format` overrules it.
+#[test]
+fn the_format_is_found_out() {
+    let kinds = |args: &[&str], stream: &str| -> Vec<String> {
+        let args = ["inspect", "--json"].iter().chain(args).copied();
+        let output = with_stdin(dsh_wire(args), stream.as_bytes(), 5);
+        exits(&output, 0);
+        let kind = |row: &str| {
+            row.split_once("\"kind\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(kind, _)| kind.to_owned())
+        };
+        stdout(&output).lines().filter_map(kind).collect()
+    };
+    let entry = r#"{"dir":"s2c","frame":"{\"id\":1}","t":0}"#;
+    assert_eq!(kinds(&[], entry), ["response", "summary"]);
+    assert_eq!(kinds(&[], &format!("\n \r\n{entry}\n{{\"id\":1}}\n")), ["response", "damaged", "summary"]);
+    assert_eq!(kinds(&[], &format!("{{\"id\":1}}\n{entry}\n")), ["response", "dropped", "summary"]);
+    assert_eq!(kinds(&["--format", "raw"], &format!("{entry}\n")), ["dropped", "summary"]);
+    assert_eq!(kinds(&["--format", "recording"], "{\"id\":1}\n"), ["damaged", "summary"]);
+}
+
+#[test]
+fn stats_tell_latencies_sizes_and_reasons() {
+    let output = with_stdin(dsh_wire(["inspect", "--stats"]), RECORDING.as_bytes(), 4096);
+    exits(&output, 0);
+    let expected = r#"latency of                        answered    median      90 %      99 %   longest  unanswered
+initialize                               1   50.0 ms   50.0 ms   50.0 ms   50.0 ms
+session/prompt                           1    1.44 s    1.44 s    1.44 s    1.44 s
+shutdown                                 0                                                   1
+
+       bytes   share      lines      mean  what
+       70000  99.2 %          1   70.0 kB  lost
+         140   0.2 %          1     140 B  event  tool/call
+         115   0.2 %          1     115 B  request  session/prompt
+          85   0.1 %          1      85 B  notification  subagent.started
+          70   0.1 %          1      70 B  request  initialize
+          54   0.1 %          1      54 B  response  session/prompt
+          28   0.0 %          1      28 B  request  shutdown
+          21   0.0 %          1      21 B  damaged
+          20   0.0 %          1      20 B  response  initialize
+          16   0.0 %          2       8 B  dropped
+          13   0.0 %          1      13 B  stderr
+
+       bytes       line  largest frames
+         140          4  notification  tool/call
+         115          3  request  session/prompt
+          85          7  notification  subagent.started
+          70          1  request  initialize
+          54          8  response  session/prompt
+          28         11  request  shutdown
+          20          2  response  initialize
+
+       bytes      lines  dropped, by reason
+           5          1  not JSON: no value begins like this
+          11          1  the stream ended before the line did
+
+"#;
+    let told = stdout(&output);
+    let (figures, summary) = told.rsplit_once("13 lines, ").unwrap();
+    assert_eq!(figures, expected);
+    assert!(summary.ends_with("1 damaged\n"));
+}
+
+#[test]
+fn one_line_is_no_plural() {
+    let output = with_stdin(dsh_wire(["inspect"]), b"{\"id\":1}\n", 9);
+    let summary = "1 line, 9 bytes: 0 requests, 0 notifications, 1 response, 0 dropped, 0 blank";
+    assert_eq!(stdout(&output).lines().last(), Some(summary));
 }
 
 #[test]
@@ -163,6 +316,7 @@ fn an_input_that_cannot_be_read_is_named() {
         exits(&output, 2);
         assert!(stderr(&output).starts_with(&format!("error: {message}: ")), "{}", stderr(&output));
         assert_eq!(stderr(&output).lines().count(), 1);
+        assert_eq!(stdout(&output), "", "not even a heading");
     }
 }
 

@@ -1,11 +1,14 @@
 //! The command as a process among processes: what it prints, and the code that it exits with.
 
 mod call;
+mod doctor;
+mod documents;
 mod failure;
 mod inspect;
 mod run;
 mod signal;
 pub(crate) mod terminal;
+mod timeline;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -32,6 +32,12 @@ fn the_prompt_may_come_on_stdin() {
     exits(&output, 2);
 }
 
+/// Such as a list. Only a dash that stands alone is stdin.
+#[test]
+fn a_prompt_may_begin_with_a_dash() {
+    prints(&["run", "- one\n- two"], "echo: - one\n- two\n");
+}
+
 #[test]
 fn json_gives_a_line_a_notification_and_the_result() {
     let output = dsh_wire(["run", "--json", "--session", "s1", "say \u{1f600}"]).output().unwrap();
@@ -122,6 +128,21 @@ fn images_go_with_the_prompt() {
 }
 
 #[test]
+fn an_image_that_has_no_end_is_refused() {
+    let folder = Folder::new();
+    let mut large = b"\x89PNG\r\n\x1a\n".to_vec();
+    large.resize((16 << 20) + 1, 0);
+    for (image, why) in [
+        (folder.file("large.png", &large), "it is larger than 16 MiB"),
+        ("/dev/zero".into(), "it is neither PNG, JPEG, GIF nor WebP"),
+    ] {
+        let output = dsh_wire(["run", "look", "--image", &image]).output().unwrap();
+        exits(&output, 2);
+        assert_eq!(stderr(&output), format!("error: cannot use the image '{image}': {why}\n"));
+    }
+}
+
+#[test]
 fn the_runtime_gets_the_environment_that_was_asked_for() {
     let script = r#"env | sed 's/^/is /' >&2; exit 1"#;
     let names = |args: &[&str]| {
@@ -162,6 +183,15 @@ fn verbose_tells_what_is_done() {
     {
         assert!(notes.contains(part), "{part}: {notes}");
     }
+}
+
+#[test]
+fn verbose_tells_of_answers_that_nobody_waits_for() {
+    let script = ready(r#"answer '"result":{}'; take; receipt; finish '{"kind":"completed"}'; cat > /dev/null"#);
+    let output = with_runtime(&["run", "-v", "hello"], &script).output().unwrap();
+    exits(&output, 0);
+    let notes = stderr(&output);
+    assert!(notes.contains("note: responses that no call waited for: 1\n"), "{notes}");
 }
 
 #[test]

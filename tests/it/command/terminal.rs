@@ -1,9 +1,9 @@
-//! `run` on a terminal: a pseudo-terminal of ours.
+//! `run` and `inspect` on a terminal: a pseudo-terminal of ours.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -147,4 +147,91 @@ fn the_key_ctrl_c_is_an_interruption() {
     let end = screen.at_the_end();
     assert!(end.contains("aborted: interrupted\n"), "{end:?}");
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn the_checklist_of_the_doctor_has_colours() {
+    let mut command = dsh_wire(["doctor", "--timeout", "10", "--", "sh", "-c", "exit 1"]);
+    command.env("DEEPSEEK_API_KEY", "k");
+    let (mut running, screen) = on_terminal(command);
+    let end = screen.at_the_end();
+    assert_eq!(running.0.wait().unwrap().code(), Some(3));
+    assert!(end.contains("\x1b[32m✓\x1b[0m program"), "{end:?}");
+    assert!(end.contains("\x1b[31m✗\x1b[0m handshake"), "{end:?}");
+}
+
+const DROPPED: &[u8] = b"{\"method\":\"session.status\",\"params\":{\"sessionId\":\"a-session-with-a-long-id\",\"status\":\"\xe4\xbd\xa0\xe5\xa5\xbd\"}}\n\
+    {\"id\":\"req_0123456789abcdef\",\"error\":{\"message\":\"no\"}}\nnoise\n";
+
+#[test]
+fn a_table_has_colours_and_fits_the_terminal() {
+    let folder = super::Folder::new();
+    let file = folder.file("stream", DROPPED);
+    let (mut running, screen) = on_terminal(dsh_wire(["inspect", &file]));
+    let end = screen.at_the_end();
+    assert!(running.0.wait().unwrap().success());
+    let expected = "\x1b[1m  line  kind            bytes  session   what\x1b[0m
+     1  notification       95  a-se…-id  session.status  你好
+     2  \x1b[31mresponse    \x1b[0m       54            \x1b[31merror: no\x1b[0m
+     3  \x1b[31mdropped     \x1b[0m        5  \x1b[31mnot JSON at byte 1: no value begins like this\x1b[0m  n\x1b[31m▸\x1b[0moise
+3 lines, 157 bytes: 0 requests, 1 notification, 1 response, 1 dropped, 0 blank
+";
+    assert_eq!(end, expected);
+}
+
+#[test]
+fn a_table_without_colours_where_none_are_wanted() {
+    let folder = super::Folder::new();
+    let file = folder.file("stream", DROPPED);
+    for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let (ours, theirs) = terminal();
+        let mut command = dsh_wire(["inspect", &file]);
+        command.env("TERM", "xterm").env(name, value).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+        let mut running = Running(command.spawn().unwrap());
+        drop(command);
+        let end = Screen { ours, seen: String::new() }.at_the_end();
+        assert!(running.0.wait().unwrap().success());
+        assert!(end.contains("     3  dropped") && !end.contains('\x1b'), "{end:?}");
+    }
+}
+
+#[test]
+fn rows_are_cut_to_the_terminal() {
+    let folder = super::Folder::new();
+    let line = format!("{{\"method\":\"m\",\"params\":{{\"status\":\"{}\"}}}}\n", "\u{4f60}".repeat(100));
+    let file = folder.file("stream", line.as_bytes());
+    let (mut running, screen) = on_terminal(dsh_wire(["inspect", &file]));
+    let end = screen.at_the_end();
+    assert!(running.0.wait().unwrap().success());
+    let row = end.lines().nth(1).unwrap();
+    let columns = row.chars().count() + row.matches('\u{4f60}').count();
+    assert!(row.ends_with('…') && (79..=80).contains(&columns), "{columns} columns: {row}");
+}
+
+/// The figures come at the end, so until then there is a line that tells how far it is.
+#[test]
+fn progress_is_seen_on_a_terminal_only() {
+    let (ours, theirs) = terminal();
+    let mut command = dsh_wire(["inspect", "--stats"]);
+    command.env("TERM", "xterm").stdin(Stdio::piped()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+    let mut running = Running(command.spawn().unwrap());
+    drop(command);
+    let mut stdin = running.0.stdin.take().unwrap();
+    let mut screen = Screen { ours, seen: String::new() };
+    let feeding = std::thread::spawn(move || {
+        // Until the line has been seen, which closes the pipe's other end with the command.
+        let start = std::time::Instant::now();
+        while start.elapsed() < super::BOUND && stdin.write_all(b"{\"id\":1}\n").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    });
+    let seen = screen.read_until("B/s");
+    assert!(seen.starts_with("\r\x1b[K\x1b[2m") && seen.contains(" read, "), "{seen:?}");
+    running.0.kill().unwrap();
+    feeding.join().unwrap();
+
+    let mut command = dsh_wire(["inspect", "--stats"]);
+    command.stdin(Stdio::piped());
+    let output = super::with_stdin(command, &b"{\"id\":1}\n".repeat(60), 9);
+    assert_eq!(super::stderr(&output), "");
 }

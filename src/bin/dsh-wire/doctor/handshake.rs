@@ -1,0 +1,173 @@
+//! The conversation: the handshake, which methods there are, and an orderly end.
+
+use std::time::{Duration, Instant};
+
+use dsh_wire::client::{Counters, Rung};
+use dsh_wire::frame::METHOD_NOT_FOUND;
+use dsh_wire::json::JsonBuf;
+use dsh_wire::peer::Dropped;
+use dsh_wire::stdio::{CloseReport, Error, ErrorKind, Exit as RuntimeExit};
+use dsh_wire::wire::{
+    Empty, Initialize, InitializeResult, Method, Resume, Wait, WorkingDirectoryGet, WorkingDirectorySet,
+};
+use serde_json::json;
+
+use super::Args;
+use super::report::{Finding, Report};
+use crate::failure::{Exit, Failure};
+use crate::runtime::Runtime;
+use crate::terminal::shortened;
+
+/// Shakes hands and asks for methods. Where the handshake fails, the finding comes back, for what the runtime says on
+/// stderr is known only at its end.
+pub(super) fn check(args: &Args, runtime: &mut Runtime, report: &mut Report) -> Result<Option<Finding>, Failure> {
+    let (params, options, started) = (args.route.params()?, runtime.call_options(), Instant::now());
+    let answer: Result<InitializeResult, Error> =
+        runtime.harness.client().call_with(Initialize::NAME, &params, &options);
+    let finding = match answer {
+        Ok(ready) => ready_after(started.elapsed(), ready),
+        Err(error) if matches!(error.kind(), ErrorKind::Aborted(_)) => return Err(runtime.failure(error)),
+        Err(error) => return Ok(Some(not_ready(&error, &runtime.harness.client().counters()))),
+    };
+    let methods = methods(runtime)?;
+    let mut shown = Ok(());
+    let _ = runtime.status.out_of_the_way(|| {
+        shown = report.add(finding).and_then(|()| report.add(methods));
+        Ok(true)
+    });
+    shown.map(|()| None)
+}
+
+const NAME: &str = "handshake";
+
+fn ready_after(took: Duration, ready: InitializeResult) -> Finding {
+    let info = ready.server_info.unwrap_or_default();
+    let [name, version] = [info.name, info.version].map(|text| text.map(|text| text.to_string()));
+    let finding = match &name {
+        Some(name) => {
+            let version = version.as_deref().unwrap_or("without a version");
+            Finding::well(NAME, format!("{name} {version}, ready after {took:.1?}"))
+        }
+        None => Finding::warning(NAME, format!("ready after {took:.1?}, but it does not say what it is"))
+            .advise("serverInfo.name is missing in its answer to initialize; is it a DeepSeek Harness runtime?"),
+    };
+    finding.with("seconds", json!(took.as_secs_f64())).with("server", json!({"name": name, "version": version}))
+}
+
+fn not_ready(error: &Error, came: &Counters) -> Finding {
+    let finding = |text: String| Finding::fault(NAME, Exit::of(error), text);
+    match error.kind() {
+        ErrorKind::Closed(closed) => match closed.exit {
+            Some(exit) => finding(format!("the runtime {exit} before it was ready"))
+                .advise("see what it wrote to stderr; `dsh` needs `--profile sdk`, and a profile that exists"),
+            None => finding("the runtime has closed its output before it was ready".into())
+                .advise("a runtime speaks on its stdout; is that sent somewhere else?"),
+        },
+        ErrorKind::TimedOut { after } if came.dropped_header > 0 => Finding::fault(
+            NAME,
+            Exit::PROTOCOL,
+            format!(
+                "no answer within {:.1?}, and its lines are headers like Content-Length",
+                after.unwrap_or_default()
+            ),
+        )
+        .advise("it speaks the protocol of language servers; a runtime writes one frame a line and no headers"),
+        ErrorKind::TimedOut { after } => {
+            let finding = finding(format!("no answer to initialize within {:.1?}", after.unwrap_or_default()));
+            match came.dropped() {
+                0 => finding
+                    .advise("it may need longer (--timeout SECS), or wait for something else than a frame on stdin"),
+                _ => {
+                    finding.advise("what it writes is not the protocol; is it a runtime, started with `--profile sdk`?")
+                }
+            }
+        }
+        ErrorKind::Rpc(answer) => {
+            let code = answer.code.map_or_else(|| "no code".into(), |code| code.to_string());
+            let finding = finding(format!("initialize was answered with an error ({code}): {}", answer.message));
+            match answer.code {
+                Some(METHOD_NOT_FOUND) => {
+                    finding.advise("it speaks JSON-RPC, but does not know initialize; is it a runtime?")
+                }
+                _ => finding
+                    .advise("it says what it does not like; --provider, --model and --cwd choose what it is told"),
+            }
+        }
+        ErrorKind::Protocol { expected, came } => {
+            let came = shortened(came.as_json().get(), 80);
+            finding(format!("initialize was answered with what the protocol does not allow: {expected}; came {came}"))
+                .advise("it speaks JSON-RPC, but another protocol, or has a fault; tell those who wrote it")
+        }
+        _ => finding(format!("{error:#}")),
+    }
+}
+
+/// The methods that came with 0.2.1.
+const NEW: [&str; 4] = [Resume::NAME, Wait::NAME, WorkingDirectoryGet::NAME, WorkingDirectorySet::NAME];
+
+/// One that nobody has.
+const NOBODYS: &str = "dsh-wire/doctor";
+
+/// Tells the revision by the methods that are there, since the handshake does not. They are called without params, so
+/// that they do nothing: what is refused in other words than a method that nobody has is there.
+fn methods(runtime: &mut Runtime) -> Result<Finding, Failure> {
+    let nobodys = refusal(runtime, NOBODYS)?;
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    for method in NEW {
+        let list = if refusal(runtime, method)? == nobodys { &mut missing } else { &mut there };
+        list.push(method);
+    }
+    let finding = match (&nobodys, there.len()) {
+        (None, _) => Finding::warning("methods", format!("it does not refuse the method {NOBODYS}"))
+            .advise("an unknown method has to be answered with an error, or clients wait for ever"),
+        (_, 4) => Finding::well("methods", format!("as from 0.2.1: {}", there.join(", "))),
+        (_, 0) => Finding::warning("methods", "as before 0.2.1: sessions cannot be resumed or waited for")
+            .advise("a newer runtime can do that; everything else works with this one"),
+        _ => Finding::warning("methods", format!("it has {}, but not {}", there.join(", "), missing.join(", "))),
+    };
+    Ok(finding.with("there", json!(there)).with("missing", json!(missing)))
+}
+
+/// How a method is refused, without its name; `None` where it is not.
+fn refusal(runtime: &mut Runtime, method: &str) -> Result<Option<String>, Failure> {
+    let limit = Duration::from_secs(5).min(runtime.time_left().unwrap_or(Duration::MAX));
+    let options = runtime.call_options().timeout(limit);
+    let answer: Result<JsonBuf, Error> = runtime.harness.client().call_with(method, &Empty, &options);
+    match answer {
+        Err(error) if matches!(error.kind(), ErrorKind::Rpc(_) | ErrorKind::TimedOut { .. }) => {
+            Ok(error.rpc().map(|rpc| format!("{:?} {}", rpc.code, rpc.message.replace(method, ""))))
+        }
+        Err(error) => Err(runtime.failure(error)),
+        Ok(_) => Ok(None),
+    }
+}
+
+/// Lines on stdout that are no frames. They are passed over, so they are a warning.
+pub(super) fn stray_lines(came: &Counters, last: Option<Dropped<'_>>) -> Option<Finding> {
+    let (last, dropped) = (last?, came.dropped());
+    let text = shortened(&String::from_utf8_lossy(last.prefix), 80);
+    let lines =
+        if dropped == 1 { "1 line is no frame".into() } else { format!("{dropped} lines are no frames, the last one") };
+    let finding = Finding::warning("stdout", format!("{lines}, line {}: {text} ({})", last.number, last.why));
+    let advice = "they are passed over, but may break other clients; what is no frame belongs on stderr";
+    Some(finding.advise(advice).with("dropped", json!(dropped)).with("last", json!(text)))
+}
+
+/// How it ended once it was asked to.
+pub(super) fn end(report: &CloseReport) -> Finding {
+    let exit = report.exit.map_or_else(|| "has not ended".into(), |exit| exit.to_string());
+    let text = format!("the runtime {exit}, {:.1?} after it was asked to end", report.took);
+    let killed = report.rungs.iter().any(|rung| matches!(rung.rung, Rung::Terminate | Rung::Kill));
+    let finding = match report.exit {
+        Some(RuntimeExit::Code(0)) if !killed && report.left_behind == 0 => Finding::well("end", text),
+        _ if report.left_behind > 0 => {
+            Finding::warning("end", format!("{text}; it left {} processes, which were ended", report.left_behind))
+                .advise("a runtime ends what it has started before it exits")
+        }
+        _ if killed => {
+            Finding::warning("end", text).advise("it ends neither at `shutdown` nor at the end of its stdin")
+        }
+        _ => Finding::warning("end", text).advise("after `shutdown` a runtime exits with code 0"),
+    };
+    finding.with("seconds", json!(report.took.as_secs_f64()))
+}

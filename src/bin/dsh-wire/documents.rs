@@ -1,0 +1,99 @@
+//! What the command says of itself to shells and to `man`.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
+
+use crate::failure::Failure;
+
+/// Print what a shell needs to complete the arguments of this command
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  dsh-wire completions bash > ~/.local/share/bash-completion/completions/dsh-wire
+  dsh-wire completions zsh > ~/.zfunc/_dsh-wire
+  dsh-wire completions fish > ~/.config/fish/completions/dsh-wire.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    print(&script)
+}
+
+/// Print the manual, or write it as files
+///
+/// The pages of the command and of each subcommand follow one another.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  dsh-wire man | man -l -
+  dsh-wire man --out ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write each page to a file of its own in this directory, which is made if need be
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let subcommands: Vec<_> = command.get_subcommands().cloned().collect();
+    let pages = [command].into_iter().chain(subcommands).map(page);
+    let Some(directory) = &args.out else {
+        return print(&pages.map(|(_, page)| page).collect::<Vec<_>>().concat());
+    };
+    let failed = |error: io::Error| Failure::usage(format!("cannot write to '{}': {error}", directory.display()));
+    fs::create_dir_all(directory).map_err(failed)?;
+    for (name, page) in pages {
+        fs::write(directory.join(name), page).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// A page and the name of its file.
+fn page(command: Command) -> (String, Vec<u8>) {
+    let extra = command.get_after_long_help().or_else(|| command.get_after_help()).map(ToString::to_string);
+    // It goes to sections of its own.
+    let page = Man::new(command.after_help(None::<&str>).after_long_help(None::<&str>)).manual("dsh-wire");
+    let mut bytes = Vec::new();
+    let written = page.render(&mut bytes).and_then(|()| sections(&extra.unwrap_or_default()).to_writer(&mut bytes));
+    written.expect("a vector takes all bytes");
+    (page.get_filename(), bytes)
+}
+
+/// The texts behind a help: lines with a colon at the end are headings, what is indented stays as it is.
+fn sections(text: &str) -> Roff {
+    let mut roff = Roff::new();
+    let mut verbatim = false;
+    for line in text.lines() {
+        let heading = line.strip_suffix(':').filter(|_| !line.starts_with(' '));
+        let indented = line.starts_with("  ") || (verbatim && line.is_empty());
+        if indented != verbatim {
+            roff.control(if indented { "nf" } else { "fi" }, []);
+            verbatim = indented;
+        }
+        match heading {
+            Some(heading) => roff.control("SH", [&*heading.to_uppercase()]),
+            None => roff.text([roman(line.strip_prefix("  ").unwrap_or(line))]),
+        };
+    }
+    if verbatim {
+        roff.control("fi", []);
+    }
+    roff
+}
+
+fn print(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::output)
+}

@@ -1,0 +1,76 @@
+//! `dsh-wire timeline`: a recording as a picture, one HTML page that needs nothing else.
+
+mod model;
+mod page;
+mod spans;
+mod tracks;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use dsh_wire::line::DEFAULT_LIMIT;
+
+use crate::failure::Failure;
+use crate::inspect::input::{Format, Input};
+
+use model::Timeline;
+
+/// Draw a recording as one self-contained HTML page
+///
+/// A lane for each session, sub-agents below the one that started them; requests, turns, steps and tool calls as spans;
+/// every line as a tick, with its text. The page loads nothing from anywhere, so it can be sent to others, but mind
+/// that it holds what the recording holds.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  dsh-wire tap --log session.jsonl -- dsh --profile sdk
+  dsh-wire timeline session.jsonl -o session.html")]
+pub(crate) struct Args {
+    /// The recording; `-` is stdin
+    file: PathBuf,
+
+    /// The page; `-` is stdout
+    #[arg(short, long, value_name = "PAGE")]
+    output: PathBuf,
+
+    /// How much of each line goes into the page
+    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    line_bytes: usize,
+}
+
+pub(crate) fn timeline(args: &Args) -> Result<(), Failure> {
+    let mut input = Input::open(Some(&args.file), None, DEFAULT_LIMIT)?;
+    if input.format() == Format::Raw && input.bytes() > 0 {
+        let file = args.file.display();
+        return Err(Failure::usage(format!(
+            "'{file}' is no recording: its first line has no time and direction; make one with `dsh-wire tap`"
+        )));
+    }
+    let mut timeline = Timeline::new(title(&args.file), args.line_bytes);
+    loop {
+        input.each(|item| {
+            timeline.add(item);
+            Ok(())
+        })?;
+        if input.is_over() {
+            break;
+        }
+        input.more()?;
+    }
+    write(&args.output, &timeline.finish())
+}
+
+fn title(file: &Path) -> String {
+    file.file_name().map_or_else(|| "recording".into(), |name| name.to_string_lossy().into_owned())
+}
+
+fn write(output: &Path, timeline: &model::Finished) -> Result<(), Failure> {
+    let to = |out: &mut dyn Write| page::write(out, timeline).and_then(|()| out.flush());
+    if output.as_os_str() == "-" {
+        return to(&mut BufWriter::new(io::stdout().lock())).map_err(Failure::output);
+    }
+    let name = output.display();
+    let file = File::create(output).map_err(|error| Failure::usage(format!("cannot create '{name}': {error}")))?;
+    to(&mut BufWriter::new(file)).map_err(|error| Failure::usage(format!("cannot write '{name}': {error}")))
+}
