@@ -121,22 +121,31 @@ impl Sink {
     /// The same for data that has its JSON form.
     pub(super) fn tell(&self, event: &NewEvent<'_, Json<'_>>) -> Result<Stamp, SinkError> {
         let mut hub = self.shared.lock();
-        while !hub.has_room(self.shared.limit) {
-            match self.shared.when_full {
-                WhenFull::Fail => return Err(SinkError::Full),
-                WhenFull::Block => hub = self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
+        loop {
+            match (self.tell_now(&mut hub, event), self.shared.when_full) {
+                (Some(told), _) => return told,
+                (None, WhenFull::Fail) => return Err(SinkError::Full),
+                (None, WhenFull::Block) => hub = self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
             }
         }
+    }
+
+    /// Tells it, or notes that somebody waits for room.
+    pub(super) fn tell_now(&self, hub: &mut Hub, event: &NewEvent<'_, Json<'_>>) -> Option<Result<Stamp, SinkError>> {
+        if !hub.has_room(self.shared.limit) {
+            hub.pushed_back = true;
+            return None;
+        }
         let time = self.shared.time(&hub.server, &self.session);
-        match hub.server.session_event(&self.session, event, time) {
+        Some(match hub.server.session_event(&self.session, event, time) {
             Ok(stamp) => {
-                self.shared.wake(&mut hub);
+                self.shared.wake(hub);
                 Ok(stamp)
             }
             Err(SendError::Encode(error)) => Err(SinkError::Encode(error)),
             // It has no token, and a closed output is no error of the session's.
             Err(SendError::Aborted(_) | SendError::Closed) => Err(SinkError::Full),
-        }
+        })
     }
 
     /// As [`Server::number_from`].
@@ -273,6 +282,9 @@ pub(super) struct Hub {
     /// The loop waits or is about to, and does not know of what was done since it looked. Whoever does something
     /// clears it and wakes the loop; so between two looks of the loop there is one wake-up at most, and never none.
     pub(super) asleep: bool,
+    /// Somebody waits for room. Whoever finds that there is room clears it and tells them all; those for whom it was not
+    /// enough set it again.
+    pub(super) pushed_back: bool,
     /// Who waits for answers of the client.
     pub(super) asked: Asked,
 }
@@ -289,7 +301,7 @@ impl Hub {
 
 impl Shared {
     pub(super) fn new(server: Server, waker: Waker, options: &ServeOptions) -> Self {
-        let hub = Hub { server, asleep: false, asked: Asked::default() };
+        let hub = Hub { server, asleep: false, pushed_back: false, asked: Asked::default() };
         Self {
             hub: Mutex::new(hub),
             room: Condvar::new(),
@@ -323,9 +335,10 @@ impl Shared {
         }
     }
 
-    /// Lets those go on who wait for room, if there is enough.
+    /// Lets those go on who wait for room, if there is enough for more than the next event.
     pub(super) fn tell_room(&self, hub: &mut Hub) {
-        if hub.has_room(self.limit / 2) {
+        if hub.pushed_back && hub.has_room(self.limit / 2) {
+            hub.pushed_back = false;
             self.room.notify_all();
         }
     }
@@ -335,6 +348,3 @@ fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
-
-#[cfg(test)]
-mod tests;

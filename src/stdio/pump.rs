@@ -122,12 +122,6 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    /// Whether the last wait was told anything.
-    #[cfg(test)]
-    pub(super) fn has_events(&self) -> bool {
-        !self.events.is_empty()
-    }
-
     /// Asks the system for events.
     pub(super) fn wait(&mut self, wait: Option<Duration>) -> io::Result<()> {
         // The system counts milliseconds in 32 bits; whoever waits for longer asks again.
@@ -338,6 +332,12 @@ impl Pump {
         let result = poller.wait(wait);
         self.note_events();
         result
+    }
+
+    /// Whether the last question was answered with anything.
+    #[cfg(test)]
+    pub(super) fn has_heard(&self) -> bool {
+        self.poller.as_ref().is_some_and(|poller| !poller.events.is_empty())
     }
 
     /// Takes out the part that waits; until it is back, nothing is heard of the descriptors.
