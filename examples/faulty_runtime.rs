@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a fault of its own may end it")]
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
 use std::process::{Command, Stdio, exit};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 fn main() {
     let flags = Flags(std::env::args().skip(1).collect());
     flags.at_start();
-    let mut runtime = Runtime { flags, out: Vec::new(), prompts: 0 };
+    let mut runtime = Runtime { flags, out: Vec::new(), prompts: 0, asked: VecDeque::new() };
     // With this flag it waits for a notification `flood`, by which time the client has subscribed.
     if !runtime.flags.has("hold-flood") {
         runtime.flood();
@@ -31,7 +32,7 @@ fn main() {
         let mut scratch = String::new();
         match Frame::decode(&line, &mut scratch) {
             Ok(Frame::Request { id, method, params }) => runtime.serve(id, &method.to_string(), params),
-            Ok(Frame::Response { .. }) => runtime.notify("got.response", json!({})),
+            Ok(Frame::Response { outcome, .. }) => runtime.answered(outcome),
             Ok(Frame::Notification { method, .. }) if method == "flood" => runtime.flood(),
             Ok(Frame::Notification { method, .. }) => runtime.notify("got.notification", json!({ "method": method })),
             Err(_) => {}
@@ -117,6 +118,8 @@ struct Runtime {
     /// Frames that have not been written.
     out: Vec<u8>,
     prompts: u64,
+    /// The ids and the params of the prompts that go on as the client answers, in order.
+    asked: VecDeque<(String, String)>,
 }
 
 impl Runtime {
@@ -161,6 +164,12 @@ impl Runtime {
         match method {
             _ if self.flags.at("silent", method) => {}
             "initialize" => self.answer(id, json!({ "serverInfo": { "name": "faulty", "version": "0.0.1" } })),
+            "session/prompt" if self.flags.has("ask-in-turn") => {
+                let own = Id::new(Json::new("\"asked\"").unwrap()).unwrap();
+                frame::encode_request(&mut self.out, own, "approval/request", &params).unwrap();
+                self.flush();
+                self.asked.push_back((id.get().to_owned(), params.get().to_owned()));
+            }
             "session/prompt" => self.prompt(id, params),
             "session/wait" if self.flags.value("wire") == Some("0.1.1") => self.unknown(id, method),
             "session/wait" | "session/resume" => self.answer(id, json!({})),
@@ -176,6 +185,20 @@ impl Runtime {
                 }
             }
             _ => self.unknown(id, method),
+        }
+    }
+
+    /// Tells what the client has answered, and goes on with the prompt that waited for it.
+    fn answered(&mut self, outcome: frame::Outcome<'_>) {
+        self.notify(
+            "got.response",
+            match outcome {
+                Ok(result) => json!({ "result": result }),
+                Err(error) => json!({ "error": error.raw() }),
+            },
+        );
+        if let Some((id, params)) = self.asked.pop_front() {
+            self.prompt(Id::new(Json::new(&id).unwrap()).unwrap(), Json::new(&params).unwrap());
         }
     }
 
@@ -217,6 +240,12 @@ impl Runtime {
             // It keeps our stdout and stderr, in our group.
             Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
             exit(0);
+        }
+        if self.flags.at("spawn", method) {
+            // In our group, with nothing of ours.
+            let mut sleep = Command::new("sleep");
+            #[expect(clippy::zombie_processes, reason = "it is the client's to end")]
+            sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         }
         if self.flags.at("big-answer", method) {
             self.answer(id, json!({ "text": "x".repeat(1 << 20) }));

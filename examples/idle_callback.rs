@@ -40,8 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let program = args.next().unwrap_or_else(|| "cat".into());
     let mut client = HarnessClient::spawn(&Launch::new(program).args(args))?;
-    client.notify("hello", &["from the window"])?;
+    // Before anything is sent, or an answer could come before it.
     let events = client.subscribe(Filter::all(), Policy::bounded(100));
+    client.notify("hello", &["from the window"])?;
     let mut window = Window { client, events, lines: Vec::new() };
     // The loop of a toolkit: it draws, and is idle in between.
     for _ in 0..20 {

@@ -9,10 +9,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use dsh_wire::stdio::mio::unix::SourceFd;
+use dsh_wire::stdio::mio::{Events, Interest, Poll, Token};
 use dsh_wire::stdio::{CallOptions, HarnessClient, Launch, PendingCall};
 use dsh_wire::wire::{Method, Prompt, PromptParams, PromptResult};
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
 
 const RUNTIME: Token = Token(0);
 const SOCKET: Token = Token(1);

@@ -4,6 +4,7 @@
 //! `soak MINUTES PROGRAM [ARG…]`. The model behind the runtime should be the fake one of the interop suite, whose
 //! prompts it uses; `tests/interop/soak` sets that up.
 
+use std::collections::VecDeque;
 use std::error::Error;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -67,11 +68,18 @@ fn talk(client: &SharedClient, session: &str, until: Instant) -> Result<(u64, u6
             3 => ("@bash echo $((6 * 7))".to_owned(), "The tool has answered.".to_owned()),
             n => (format!("turn {turns} of kind {n}"), format!("echo: turn {turns} of kind {n}")),
         };
+        let mut last = VecDeque::new();
         let options = RunOptions::new().timeout(Duration::from_secs(60)).collect(false).on_notification(|n| {
             events += 1;
+            last.push_back(n.event().map_or(n.method, |event| event.kind).to_string());
+            if last.len() > 20 {
+                last.pop_front();
+            }
             tools += u64::from(n.event().is_some_and(|event| event.kind == "tool/result"));
         });
-        let result = session.run(prompt, options).map_err(|error| error.to_string())?;
+        let result = session.run(prompt.as_str(), options).map_err(|error| {
+            format!("{error:#}; it was turn {turns} of the round, {prompt:?}, and the last to come were {last:?}")
+        })?;
         if result.final_response != answer {
             return Err(format!("asked for {answer:?}, got {:?}", result.final_response));
         }

@@ -489,6 +489,34 @@ mod tests {
         assert_eq!(lines.next_line(), None);
     }
 
+    #[test]
+    fn a_long_line_takes_little_more_than_its_length_and_gives_it_back() {
+        let mut lines = LineBuffer::new();
+        let piece = vec![b'x'; 64 << 10];
+        for _ in 0..256 {
+            lines.push(&piece);
+            assert!(lines.next_line().is_none());
+        }
+        let len = 256 * piece.len();
+        assert!(lines.buf.capacity() <= len + len / 8 + piece.len(), "{} bytes", lines.buf.capacity());
+        lines.push(b"\n");
+        assert!(matches!(lines.next_line(), Some(Line::Whole { bytes, .. }) if bytes.len() == len));
+        lines.push(b"{}\n");
+        assert_eq!(lines.next_line(), Some(Line::Whole { number: 2, bytes: b"{}" }));
+        assert!(lines.buf.capacity() <= 64 << 10, "{} bytes", lines.buf.capacity());
+    }
+
+    #[test]
+    fn the_room_of_what_was_taken_is_used_again() {
+        let mut lines = LineBuffer::new();
+        let piece = b"a line\n".repeat(1000);
+        for _ in 0..1000 {
+            lines.push(&piece);
+            while lines.next_line().is_some() {}
+            assert!(lines.buf.capacity() <= 16 << 10, "{} bytes", lines.buf.capacity());
+        }
+    }
+
     #[cfg(feature = "std")]
     #[test]
     fn reading_gives_the_same_lines_as_pushing() {

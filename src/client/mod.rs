@@ -57,7 +57,7 @@ use serde::Serialize;
 use event::LastDropped;
 pub use event::{Counters, Event, RuntimeRequest};
 pub use failure::Failure;
-pub use run::{Place, Run, text_delta};
+pub use run::{Observed, Run, text_delta};
 pub use session_tree::SessionTree;
 pub use subscription::{Delivery, Filter, Policy, SubscriptionId};
 pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
@@ -452,14 +452,15 @@ impl Client {
         self.subscriptions.high_water(subscription)
     }
 
-    /// The queue that nothing may be dropped from and that holds the most, if that is more than `limit` bytes: a name
-    /// and how much it holds.
+    /// A queue that nothing may be dropped from and that holds more than `limit` bytes, if there is one: a name and how
+    /// much it holds. The requests of the runtime come first, then our answers to them, which wait while the runtime
+    /// does not read, then the fullest subscription.
     #[must_use]
     pub fn backlog_over(&self, limit: usize) -> Option<(&str, usize)> {
-        match self.request_bytes > limit {
-            true => Some(("requests of the runtime", self.request_bytes)),
-            false => self.subscriptions.fullest_over(limit),
-        }
+        let of_requests =
+            [("requests of the runtime", self.request_bytes), ("answers to the runtime", self.peer.answers_waiting())];
+        let over = of_requests.into_iter().find(|(_, bytes)| *bytes > limit);
+        over.or_else(|| self.subscriptions.fullest_over(limit))
     }
 
     /// The lineage of all sessions so far.

@@ -10,15 +10,15 @@ use crate::wire::{
     SessionFinishedParams, Status,
 };
 
-/// Where a notification stands to a [`Run`].
+/// What a notification is to a [`Run`] that was shown it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Observed {
     /// It is none of its business.
-    Outside,
+    Unrelated,
     /// It may belong to it; the run keeps a copy until the prompt has been answered.
     Held,
     /// It belongs to it.
-    Inside,
+    Related,
     /// It belongs to it and ends it.
     Last,
 }
@@ -118,17 +118,17 @@ impl Run {
     }
 
     /// Looks at a notification, in wire order.
-    pub fn observe(&mut self, notification: &Notification<'_>, tree: &SessionTree) -> Place {
+    pub fn observe(&mut self, notification: &Notification<'_>, tree: &SessionTree) -> Observed {
         self.reports_status |= notification.status().is_some();
         match self.phase == Phase::Done || !tree.concerns(self.session.as_json_str(), notification) {
-            true => Place::Outside,
+            true => Observed::Unrelated,
             false => self.observe_own(notification),
         }
     }
 
     /// As [`observe`](Self::observe), for a notification that is known to be about the session or one that comes from
     /// it.
-    pub fn observe_own(&mut self, notification: &Notification<'_>) -> Place {
+    pub fn observe_own(&mut self, notification: &Notification<'_>) -> Observed {
         self.reports_status |= notification.status().is_some();
         match &self.phase {
             Phase::Asked => {
@@ -136,11 +136,11 @@ impl Run {
                 if !self.reports_status && self.own_event(notification).is_some_and(is_of_a_turn) {
                     self.phase = Phase::Unanswered { finished: false };
                 }
-                Place::Held
+                Observed::Held
             }
             Phase::Queued { message_id } => {
                 if !self.own_event(notification).is_some_and(|event| is_receipt(event, message_id)) {
-                    return Place::Outside;
+                    return Observed::Unrelated;
                 }
                 self.phase = Phase::Inside;
                 self.inside(notification)
@@ -150,9 +150,9 @@ impl Run {
                     return self.inside(notification);
                 }
                 self.held.push(notification.to_buf());
-                Place::Held
+                Observed::Held
             }
-            Phase::Done => Place::Outside,
+            Phase::Done => Observed::Unrelated,
         }
     }
 
@@ -183,13 +183,13 @@ impl Run {
     }
 
     /// What was held and belongs to the run, in wire order. `None` also while it cannot be told yet.
-    pub fn next_held(&mut self) -> Option<(NotificationBuf, Place)> {
+    pub fn next_held(&mut self) -> Option<(NotificationBuf, Observed)> {
         if matches!(self.phase, Phase::Asked | Phase::Queued { .. }) {
             return None;
         }
         let buf = self.held.pop()?;
         let place = self.inside(&view(&buf));
-        if place == Place::Last {
+        if place == Observed::Last {
             self.held = Held::default();
         }
         Some((buf, place))
@@ -235,18 +235,18 @@ impl Run {
     }
 
     /// Learns from a notification that belongs to the run.
-    fn inside(&mut self, notification: &Notification<'_>) -> Place {
+    fn inside(&mut self, notification: &Notification<'_>) -> Observed {
         if !self.is_own(notification) {
-            return Place::Inside;
+            return Observed::Related;
         }
         match &notification.body {
             NotificationBody::SessionEvent(params) => {
                 self.learn(&params.event);
-                Place::Inside
+                Observed::Related
             }
             NotificationBody::SessionStatus(params) => {
                 self.idle = params.status == Status::Idle;
-                if self.idle { self.end() } else { Place::Inside }
+                if self.idle { self.end() } else { Observed::Related }
             }
             NotificationBody::SessionFinished(params) => {
                 self.idle = true;
@@ -255,20 +255,20 @@ impl Run {
                 }
                 if let Phase::Unanswered { finished } = &mut self.phase {
                     *finished = true;
-                    return Place::Inside;
+                    return Observed::Related;
                 }
                 self.end()
             }
-            _ => Place::Inside,
+            _ => Observed::Related,
         }
     }
 
-    fn end(&mut self) -> Place {
+    fn end(&mut self) -> Observed {
         if !self.until_idle {
-            return Place::Inside;
+            return Observed::Related;
         }
         self.phase = Phase::Done;
-        Place::Last
+        Observed::Last
     }
 
     fn learn(&mut self, event: &SessionEvent<'_>) {

@@ -50,7 +50,8 @@ pub struct Graces {
     pub stdin: Duration,
     /// For the exit after SIGTERM; 3 s.
     pub terminate: Duration,
-    /// For the exit after SIGKILL, which only the kernel can delay; 2 s.
+    /// For the exit after SIGKILL, which only the kernel can delay; 2 s. The blocking clients give no less than 100 ms,
+    /// as nothing is gained by leaving before.
     pub kill: Duration,
 }
 

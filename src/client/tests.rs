@@ -124,11 +124,11 @@ fn a_run_until_finished_goes_on_also_where_the_answer_comes_after_the_turn() {
         place
     };
     let message = r#"{"sessionId":"s","event":{"type":"assistant/message","seq":0,"time":0,"data":{}}}"#;
-    assert_eq!(show(&mut run, "session.event", message), Place::Held);
-    assert_eq!(show(&mut run, "session.finished", r#"{"sessionId":"s","status":"ok"}"#), Place::Inside);
+    assert_eq!(show(&mut run, "session.event", message), Observed::Held);
+    assert_eq!(show(&mut run, "session.finished", r#"{"sessionId":"s","status":"ok"}"#), Observed::Related);
     run.answered(&crate::wire::PromptResult::Accepted);
     assert!(!run.is_finished() && run.is_idle());
-    assert_eq!(show(&mut run, "session.event", message), Place::Inside);
+    assert_eq!(show(&mut run, "session.event", message), Observed::Related);
 }
 
 #[test]
@@ -163,8 +163,30 @@ fn requests_are_refused_unless_they_are_wanted() {
     let request = pair.client.next_request().unwrap();
     assert_eq!((request.method.to_string(), request.params.as_json().get()), ("ui/ask".into(), r#"{"a":1}"#));
     pair.client.answer(request.reply, &true).unwrap();
+    assert_eq!(pair.client.backlog_over(10).map(|(name, _)| name), Some("answers to the runtime"));
     pair.deliver_to_runtime();
     assert_eq!((pair.runtime.pending(), pair.client.backlog_over(0)), (0, None));
+}
+
+#[test]
+fn answers_that_wait_are_counted_and_nothing_else_is() {
+    let mut pair = Pair::new();
+    let mut bytes = 0;
+    for _ in 0..100 {
+        pair.client.notify("ours", &()).unwrap();
+        pair.runtime.request("ui/ask", &(), (), None).unwrap();
+        let before = pair.client.outgoing().len();
+        assert_eq!(pair.deliver_to_client(), ["refused ui/ask"]);
+        bytes += pair.client.outgoing().len() - before;
+    }
+    assert_eq!(pair.client.backlog_over(0), Some(("answers to the runtime", bytes)));
+    // No more than waits at all, and nothing once the last of them has left.
+    let len = pair.client.outgoing().len();
+    pair.client.outgoing().consume(len - 10);
+    assert_eq!(pair.client.backlog_over(0), Some(("answers to the runtime", 10)));
+    pair.client.notify("ours", &()).unwrap();
+    pair.client.outgoing().consume(10);
+    assert_eq!(pair.client.backlog_over(0), None);
 }
 
 /// Plays a conversation on session `s`; the line `ANSWER …` is the answer to the prompt. Returns the place of every
@@ -183,16 +205,16 @@ fn play(script: &str) -> (Vec<String>, Run) {
             client.push(format!("{{\"method\":\"{method}\",\"params\":{params}}}\n").as_bytes());
             let Some(Event::Notification { notification, tree }) = client.next_event() else { panic!("{line}") };
             match run.observe(&notification, tree) {
-                Place::Outside => {}
-                Place::Held => places.push(format!("({name})")),
-                Place::Inside => places.push(name.into()),
-                Place::Last => places.push(format!("{name}!")),
+                Observed::Unrelated => {}
+                Observed::Held => places.push(format!("({name})")),
+                Observed::Related => places.push(name.into()),
+                Observed::Last => places.push(format!("{name}!")),
             }
         }
         while let Some((buf, place)) = run.next_held() {
             let kind = buf.params.as_json().member("event").and_then(|event| event.member("type"));
             let name = kind.unwrap_or(Json::NULL).get().trim_matches('"').to_string();
-            places.push(if place == Place::Last { format!("{name}!") } else { name });
+            places.push(if place == Observed::Last { format!("{name}!") } else { name });
         }
     }
     (places, run)

@@ -24,6 +24,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use serde::Serialize;
+
 pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
 
 use crate::json::{self, Json, JsonBuf, JsonStr, Kind, LongItem, SyntaxError, SyntaxErrorKind};
@@ -163,6 +165,23 @@ pub struct RpcError {
     pub data: Option<JsonBuf>,
     /// The whole error member as on the wire.
     pub raw: JsonBuf,
+}
+
+impl RpcError {
+    /// An error of one's own choice.
+    pub fn new(code: i64, message: impl Into<String>, data: Option<JsonBuf>) -> Self {
+        #[derive(Serialize)]
+        struct Raw<'a> {
+            code: i64,
+            message: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a JsonBuf>,
+        }
+        let message = message.into();
+        let raw = JsonBuf::from_serialize(&Raw { code, message: &message, data: data.as_ref() })
+            .expect("a number, a text and what is JSON already can be written");
+        Self { code: Some(code), message, data, raw }
+    }
 }
 
 impl From<ErrorObject<'_>> for RpcError {

@@ -17,6 +17,7 @@ mod fast;
 mod foreseen;
 mod scan;
 mod text;
+mod tokens;
 mod value;
 mod walk;
 
@@ -29,4 +30,5 @@ pub(crate) use fast::compact_object;
 pub(crate) use foreseen::Foreseen;
 pub(crate) use scan::{leading_string, validate};
 pub(crate) use text::{is_blank, is_white, push_escaped};
+pub(crate) use tokens::{Token, TokenKind, Tokens};
 pub(crate) use walk::LongItem;

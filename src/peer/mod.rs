@@ -57,6 +57,8 @@ use serde::Serialize;
 pub use abort::{AbortReason, AbortToken};
 pub use event::{DropReason, Dropped, Event, LostReason, Reply};
 pub use id::CallId;
+#[cfg(feature = "stdio")]
+pub(crate) use output::Lent;
 pub use output::{Mark, Output};
 
 use crate::frame::{self, Beginning, EncodeError, Frame, INTERNAL_ERROR, Id, METHOD_NOT_FOUND};
@@ -87,6 +89,10 @@ struct Outbound {
     queue: output::Queue,
     /// Requests that have been answered; at most as many as have come.
     answered: u64,
+    /// Where the last answer ends.
+    last_answer: Mark,
+    /// Bytes of all answers since the last time that none waited; no less than those that wait.
+    answer_bytes: usize,
     closed: bool,
 }
 
@@ -299,6 +305,13 @@ impl<T> Peer<T> {
         if self.outbound.closed { 0 } else { self.inbound.requests.saturating_sub(self.outbound.answered) }
     }
 
+    /// Bytes of answers and refusals that wait to be written: what the peer makes us hold by asking and not reading.
+    /// Never less than there are, and never more than waits at all.
+    #[must_use]
+    pub fn answers_waiting(&self) -> usize {
+        self.outbound.answers_waiting()
+    }
+
     /// The line buffer, for its counters.
     #[must_use]
     pub fn lines(&self) -> &LineBuffer {
@@ -420,14 +433,22 @@ impl Outbound {
         reply: Reply,
         write: impl FnOnce(&mut Vec<u8>, Id<'_>) -> Result<usize, EncodeError>,
     ) -> Result<(), AnswerError> {
+        let waiting = self.answers_waiting();
+        let before = self.queue.len();
         let sent = self.open().and_then(|queue| queue.append(|out| write(out, reply.id())).map_err(SendError::Encode));
         match sent {
             Ok(()) => {
                 self.answered += 1;
+                self.answer_bytes = waiting + (self.queue.len() - before);
+                self.last_answer = self.queue.mark();
                 Ok(())
             }
             Err(why) => Err(AnswerError { reply, why }),
         }
+    }
+
+    fn answers_waiting(&self) -> usize {
+        if self.queue.is_flushed(self.last_answer) { 0 } else { self.answer_bytes.min(self.queue.len()) }
     }
 }
 

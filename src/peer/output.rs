@@ -3,14 +3,20 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Frames that cannot be withdrawn share a segment up to this size.
+/// The size of a segment that frames share which cannot be withdrawn.
 const SEGMENT: usize = 64 << 10;
+
+/// So much of it is used before the next one is begun: a small frame does not make it grow.
+const FILLED: usize = SEGMENT - (8 << 10);
+
+/// So many allocations of finished segments are kept: the next ones need not be asked of the system, nor cleared by it.
+const SPARES: usize = 8;
 
 /// So many empty segments are not worth the work of closing the ranks.
 const EMPTIED: usize = 16;
 
 /// A point in the output: everything that was queued before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Mark(u64);
 
 /// The frame of one call in the output: where its segment starts.
@@ -31,8 +37,8 @@ pub(super) struct Queue {
     queued: u64,
     /// Bytes that have not left.
     len: usize,
-    /// The allocation of a finished segment, to be used again.
-    spare: Vec<u8>,
+    /// The allocations of finished segments, to be used again.
+    spares: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -42,8 +48,15 @@ struct Segment {
     bytes: Vec<u8>,
     /// Holds the frame of one call and nothing else.
     withdrawable: bool,
-    /// Is being written somewhere, so its first byte may have left.
-    committed: bool,
+    /// Is being written elsewhere, so its first byte may have left. Only the front one, and `bytes` is empty meanwhile.
+    lent: bool,
+}
+
+impl Segment {
+    /// Whether it is what a withdrawn frame left.
+    fn is_emptied(&self) -> bool {
+        self.bytes.is_empty() && !self.lent
+    }
 }
 
 impl Queue {
@@ -80,8 +93,8 @@ impl Queue {
             if let Some(mut done) = self.segments.pop_front() {
                 self.emptied -= usize::from(done.bytes.is_empty());
                 done.bytes.clear();
-                if done.bytes.capacity() <= SEGMENT * 2 {
-                    self.spare = done.bytes;
+                if done.bytes.capacity() <= SEGMENT * 2 && self.spares.len() < SPARES {
+                    self.spares.push(done.bytes);
                 }
             }
         }
@@ -92,8 +105,8 @@ impl Queue {
         // A frame that was withdrawn behind the last segment leaves a gap, which no segment may hold.
         let fits = |back: &&mut Segment| {
             !back.withdrawable
-                && !back.committed
-                && back.bytes.len() < SEGMENT
+                && !back.lent
+                && back.bytes.len() < FILLED
                 && back.start + back.bytes.len() as u64 == self.queued
         };
         match self.segments.back_mut().filter(fits) {
@@ -122,17 +135,17 @@ impl Queue {
         withdrawable: bool,
         write: impl FnOnce(&mut Vec<u8>) -> Result<usize, E>,
     ) -> Result<FrameId, E> {
-        let mut bytes = core::mem::take(&mut self.spare);
+        let mut bytes = self.spares.pop().unwrap_or_default();
         match write(&mut bytes) {
             Ok(len) => {
                 let start = self.queued;
                 self.queued += len as u64;
                 self.len += len;
-                self.segments.push_back(Segment { start, bytes, withdrawable, committed: false });
+                self.segments.push_back(Segment { start, bytes, withdrawable, lent: false });
                 Ok(FrameId(start))
             }
             Err(error) => {
-                self.spare = bytes;
+                self.spares.push(bytes);
                 Err(error)
             }
         }
@@ -144,34 +157,46 @@ impl Queue {
         if index == 0 && self.head > 0 {
             return false;
         }
-        let Some(segment) = self.segments.get_mut(index).filter(|segment| !segment.committed) else { return false };
+        let Some(segment) = self.segments.get_mut(index).filter(|segment| !segment.lent) else { return false };
         self.len -= segment.bytes.len();
         segment.bytes = Vec::new();
         self.emptied += 1;
         // An emptied segment in the middle keeps its place until its neighbours have gone, or too many are empty: a peer
         // that does not read must not make calls that are given up add up.
-        while self.segments.back().is_some_and(|back| back.bytes.is_empty()) {
+        while self.segments.back().is_some_and(Segment::is_emptied) {
             self.segments.pop_back();
             self.emptied -= 1;
         }
-        while self.segments.front().is_some_and(|front| front.bytes.is_empty()) {
+        while self.segments.front().is_some_and(Segment::is_emptied) {
             self.segments.pop_front();
             self.emptied -= 1;
         }
         if self.emptied > EMPTIED && self.emptied > self.segments.len() / 2 {
-            self.segments.retain(|segment| !segment.bytes.is_empty());
+            self.segments.retain(|segment| !segment.is_emptied());
             self.emptied = 0;
         }
         true
     }
 
-    /// Declares that the front frame is about to leave: it is not withdrawn any more.
+    /// Takes out the bytes of the front segment, to be written elsewhere. Until they are given back nothing is consumed.
     #[cfg(feature = "stdio")]
-    fn commit(&mut self) -> &[u8] {
-        if let Some(front) = self.segments.front_mut() {
-            front.committed = true;
+    fn lend(&mut self) -> Lent {
+        let bytes = self.segments.front_mut().map(|front| {
+            front.lent = true;
+            core::mem::take(&mut front.bytes)
+        });
+        Lent { bytes: bytes.unwrap_or_default(), head: self.head }
+    }
+
+    /// Puts them back, and declares that the first `n` have left.
+    #[cfg(feature = "stdio")]
+    fn give_back(&mut self, lent: Lent, n: usize) {
+        // It is gone where all was dropped meanwhile.
+        if let Some(front) = self.segments.front_mut().filter(|front| front.lent) {
+            front.bytes = lent.bytes;
+            front.lent = false;
+            self.consume(n);
         }
-        self.front()
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -188,6 +213,21 @@ impl Queue {
         self.emptied = 0;
         self.head = 0;
         self.len = 0;
+    }
+}
+
+/// Bytes that are written elsewhere.
+#[cfg(feature = "stdio")]
+#[derive(Debug)]
+pub(crate) struct Lent {
+    bytes: Vec<u8>,
+    head: usize,
+}
+
+#[cfg(feature = "stdio")]
+impl Lent {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.head..).unwrap_or_default()
     }
 }
 
@@ -208,11 +248,17 @@ impl Output<'_> {
         self.0.chunks().filter(|chunk| !chunk.is_empty())
     }
 
-    /// As [`bytes`](Self::bytes), for a write elsewhere that ends with [`consume`](Self::consume) later: none of them
-    /// is withdrawn in between.
+    /// Takes bytes to write next out, for a write elsewhere that ends with [`give_back`](Self::give_back): none of them
+    /// is withdrawn in between. Until then [`bytes`](Self::bytes) has nothing to say.
     #[cfg(feature = "stdio")]
-    pub(crate) fn commit(&mut self) -> &[u8] {
-        self.0.commit()
+    pub(crate) fn lend(&mut self) -> Lent {
+        self.0.lend()
+    }
+
+    /// Puts them back; the first `n` have been written.
+    #[cfg(feature = "stdio")]
+    pub(crate) fn give_back(self, lent: Lent, n: usize) {
+        self.0.give_back(lent, n);
     }
 
     /// How many bytes wait.

@@ -110,8 +110,7 @@ impl Sink {
             Err(SendError::Closed | SendError::Aborted(_)) => return Err(RequestError::Closed),
         };
         let answer = hub.asked.wait_for(call);
-        self.shared.wake(&mut hub);
-        drop(hub);
+        self.shared.wake(hub);
         match answer.recv_timeout(within) {
             Ok(outcome) => outcome.map_err(RequestError::from),
             // The loop has gone, and with it those who wait.
@@ -120,8 +119,7 @@ impl Sink {
                 let mut hub = self.shared.lock();
                 hub.asked.0.remove(&call);
                 hub.server.give_up(call);
-                self.shared.wake(&mut hub);
-                drop(hub);
+                self.shared.wake(hub);
                 // It may have come between the two.
                 answer.try_recv().map_or(Err(RequestError::TimedOut), |outcome| outcome.map_err(RequestError::from))
             }

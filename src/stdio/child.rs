@@ -174,6 +174,11 @@ impl Child {
 
     /// Reads stderr, a bounded number of bytes. Says whether any came.
     pub(super) fn read_stderr(&mut self) -> bool {
+        // So it nearly always is; what follows takes much of the stack.
+        self.stderr_ready && self.read_stderr_pieces()
+    }
+
+    fn read_stderr_pieces(&mut self) -> bool {
         let mut came = false;
         for _ in 0..16 {
             let Some(stderr) = self.stderr.as_mut().filter(|_| self.stderr_ready) else { break };

@@ -18,6 +18,9 @@ use crate::wire::{Empty, Shutdown};
 /// What a rung of the ladder gets, where there is no patience left for it.
 const HURRIED: Duration = Duration::from_millis(100);
 
+/// What the kernel gets at least for SIGKILL, so that the report can say how the process ended.
+const SHORTEST_KILL: Duration = Duration::from_millis(100);
+
 /// What [`close`](super::HarnessClient::close) did.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -100,6 +103,7 @@ impl Connection {
         }
         self.client.unsubscribe_all();
         let since = self.now();
+        let graces = Graces { kill: graces.kill.max(SHORTEST_KILL), ..graces };
         self.closing = Some(Closing { teardown: Teardown::new(graces), graces, shutdown: None, since });
     }
 

@@ -46,7 +46,7 @@ pub(super) struct Connection {
     origin: Instant,
     max_backlog: usize,
     /// Since when the runtime cannot answer any more, although its output is open: it has exited, or does not read.
-    doomed_since: Option<Instant>,
+    lingering_since: Option<Instant>,
     /// The input was ended by us although the output of the runtime was still open.
     cut_off: bool,
     /// When something last came.
@@ -72,7 +72,7 @@ impl Connection {
             child,
             origin,
             max_backlog,
-            doomed_since: None,
+            lingering_since: None,
             cut_off: false,
             last_input: origin,
             ended_calls: Vec::new(),
@@ -100,8 +100,8 @@ impl Connection {
         !self.pump.input_open() || self.closed.is_some() || self.is_closing()
     }
 
-    /// Gives up what is due by deadline or token.
-    pub(super) fn expire(&mut self) {
+    /// Gives up what is due by deadline or token. Says whether there was anything to look at: if not, no call has ended.
+    pub(super) fn expire(&mut self) -> bool {
         let (deadlines, tokens) = (self.client.next_deadline().is_some(), self.client.has_tokens());
         if deadlines {
             self.client.expire(self.now());
@@ -113,6 +113,7 @@ impl Connection {
             // Every turn takes out all that came, so only these ends are left.
             self.drain(&mut |_, _| {});
         }
+        deadlines || tokens
     }
 
     /// Moves bytes and handles all that came. If nothing can be moved, waits for something to happen, no longer than
@@ -124,8 +125,9 @@ impl Connection {
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
         let reading = self.choose_reading(wanted);
-        let wait = self.longest_wait(until, reading);
-        let moved = match self.pump.turn(self.client.peer_mut(), wait) {
+        let (due, limit, origin) = (self.due(until, reading), self.wait_limit(), self.origin);
+        let wait = || left(due, limit, origin);
+        let moved = match self.pump.turn_with(self.client.peer_mut(), wait) {
             Ok(moved) => moved,
             Err(error) => return Err(Error::new("wait for the runtime", ErrorKind::System(error))),
         };
@@ -143,7 +145,7 @@ impl Connection {
         match self.pump.next(self.client.peer_mut()) {
             Next::Turn => None,
             Next::Glance => Some(Some(Duration::ZERO)),
-            Next::Wait => Some(self.longest_wait(None, reading)),
+            Next::Wait => Some(left(self.due(None, reading), self.wait_limit(), self.origin)),
         }
     }
 
@@ -163,16 +165,16 @@ impl Connection {
     /// Handles all that came with a turn.
     fn digest(&mut self, moved: Moved, reading: bool, observe: Observer<'_>) {
         // Before there is an exit to wait out, nobody asks for the time.
-        if moved.read > 0 && self.doomed_since.is_some() {
+        if moved.read > 0 && self.lingering_since.is_some() {
             self.last_input = Instant::now();
         }
-        if !reading && self.doomed_since.is_some() {
+        if !reading && self.lingering_since.is_some() {
             // What waits in the pipe is read before the time for it runs.
-            self.doomed_since = Some(Instant::now());
+            self.lingering_since = Some(Instant::now());
         }
         self.drain(observe);
         self.look_at_child();
-        self.end_if_doomed(reading, observe);
+        self.end_if_lingered(reading, observe);
         if let Some((name, held)) = self.client.backlog_over(self.max_backlog) {
             let name = name.to_owned();
             self.fail_over_backlog(&name, held);
@@ -180,15 +182,18 @@ impl Connection {
         }
     }
 
-    fn longest_wait(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
-        let doomed = self.doomed_since.filter(|_| reading && self.pump.input_open());
-        let doomed = doomed.map(|since| self.end_of_doom(since));
-        let doomed = doomed.map(|end| end.saturating_duration_since(self.origin));
-        let until = [until, self.client.next_deadline(), doomed].into_iter().flatten().min();
-        let until = until.map(|until| until.saturating_sub(self.now()));
+    /// When something is to be done that no event tells; `until`, if nothing earlier.
+    fn due(&self, until: Option<Duration>, reading: bool) -> Option<Duration> {
+        let linger = self.lingering_since.filter(|_| reading && self.pump.input_open());
+        let linger = linger.map(|since| self.end_of_linger(since).saturating_duration_since(self.origin));
+        [until, self.client.next_deadline(), linger].into_iter().flatten().min()
+    }
+
+    /// How long a wait may last at most, so that nothing is missed that no event tells.
+    fn wait_limit(&self) -> Option<Duration> {
         let tokens = self.client.has_tokens().then_some(TOKENS);
         let child = self.child.as_ref().and_then(Child::longest_wait);
-        [until, tokens, child].into_iter().flatten().min()
+        [tokens, child].into_iter().flatten().min()
     }
 
     /// Takes out everything that came.
@@ -214,19 +219,19 @@ impl Connection {
         let exited = self.child.as_ref().is_some_and(|child| child.exit().is_some());
         // A runtime that has closed its input may have said why before; it gets as long as one that has exited.
         let deaf = self.pump.output_error().is_some();
-        if (exited || deaf) && self.doomed_since.is_none() {
-            self.doomed_since = Some(Instant::now());
+        if (exited || deaf) && self.lingering_since.is_none() {
+            self.lingering_since = Some(Instant::now());
         }
     }
 
-    /// When the input of a doomed connection is ended.
-    fn end_of_doom(&self, since: Instant) -> Instant {
+    /// When the input of a connection that lingers is ended.
+    fn end_of_linger(&self, since: Instant) -> Instant {
         (self.last_input.max(since) + QUIET).min(since + LAST_WORDS)
     }
 
-    fn end_if_doomed(&mut self, reading: bool, observe: Observer<'_>) {
-        let Some(since) = self.doomed_since.filter(|_| reading && self.pump.input_open()) else { return };
-        if Instant::now() >= self.end_of_doom(since) {
+    fn end_if_lingered(&mut self, reading: bool, observe: Observer<'_>) {
+        let Some(since) = self.lingering_since.filter(|_| reading && self.pump.input_open()) else { return };
+        if Instant::now() >= self.end_of_linger(since) {
             self.cut_off = true;
             self.pump.close_input(self.client.peer_mut());
             self.drain(observe);
@@ -279,6 +284,12 @@ impl Connection {
         }
         closed
     }
+}
+
+/// How long until something is due, but no longer than the limit. The clock is read only where something is.
+fn left(due: Option<Duration>, limit: Option<Duration>, origin: Instant) -> Option<Duration> {
+    let due = due.map(|due| due.saturating_sub(origin.elapsed()));
+    [due, limit].into_iter().flatten().min()
 }
 
 impl Drop for Connection {

@@ -60,8 +60,10 @@ pub enum ErrorKind {
     },
     /// Our own params have no JSON form.
     Encode(EncodeError),
-    /// The end of the call has been taken before, or the call was made with another client.
+    /// The end of the call or run has been taken before, or it was made with another client.
     NoSuchCall,
+    /// A run on the session has been started and has not been finished.
+    SessionBusy,
     /// The predicate of the subscription has panicked, and it gets nothing more.
     PredicatePanicked,
     /// The system refused a poll, a descriptor or the like.
@@ -123,6 +125,12 @@ impl Error {
     #[must_use]
     pub fn into_kind(self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// What was attempted, as in "cannot …".
+    #[must_use]
+    pub fn attempted(&self) -> &str {
+        &self.0.attempted
     }
 
     /// The session that it was about, if it was about one.
@@ -188,7 +196,12 @@ impl ErrorKind {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}", self.0.attempted)?;
+        // It names the program and the directory, and so says more of what was attempted.
+        if let ErrorKind::Spawn(error) = &self.0.kind {
+            fmt::Display::fmt(error, f)?;
+        } else {
+            write!(f, "cannot {}", self.0.attempted)?;
+        }
         if let Some(session) = &self.0.session {
             write!(f, " on session {session:?}")?;
         }
@@ -215,7 +228,8 @@ impl ErrorKind {
             Self::Protocol { .. } => f.write_str(": the runtime broke the protocol"),
             Self::TooLong { limit } => write!(f, ": the answer is longer than the line limit of {limit} bytes"),
             Self::Encode(_) => f.write_str(": the params cannot be sent"),
-            Self::NoSuchCall => f.write_str(": its end was taken before, or it is a call of another client"),
+            Self::NoSuchCall => f.write_str(": its end was taken before, or it is of another client"),
+            Self::SessionBusy => f.write_str(": a run on it has been started and not finished"),
             Self::PredicatePanicked => f.write_str(": the predicate of the subscription has panicked"),
             Self::System(_) => f.write_str(": the system refused"),
         }
@@ -233,7 +247,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.kind {
             ErrorKind::Rpc(error) => Some(error),
-            ErrorKind::Spawn(error) => Some(error),
+            ErrorKind::Spawn(error) => std::error::Error::source(error),
             ErrorKind::Protocol { expected, .. } => Some(expected),
             ErrorKind::Encode(error) => Some(error),
             ErrorKind::System(error) => Some(error),
@@ -253,7 +267,7 @@ impl fmt::Display for Closed {
         match (&self.cause, self.exit) {
             (Cause::ClosedHere, _) => return f.write_str("the client is closed"),
             (Cause::Backlog { name, held }, _) => {
-                return write!(f, "\"{name}\" was not taken from, and holds {held} bytes");
+                return write!(f, "nobody takes from the queue \"{name}\", and it holds {held} bytes");
             }
             (Cause::Stopped(_), _) => return f.write_str("the thread that pumps has stopped"),
             (_, Some(exit)) => write!(f, "the runtime {exit}")?,

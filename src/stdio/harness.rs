@@ -3,18 +3,17 @@
 use std::format;
 use std::hash::BuildHasher;
 use std::string::String;
-use std::time::Duration;
 
 use super::close::CloseReport;
-use super::connection::TOKENS;
+use super::driven::Driven;
 use super::error::Error;
-use super::harness_client::{HarnessClient, PendingCall};
+use super::harness_client::HarnessClient;
 use super::launch::Launch;
-use super::options::{CallOptions, ClientOptions};
-use super::run::{self, HELD, Input, Progress, RunOptions, RunResult};
+use super::options::ClientOptions;
+use super::pending_run::PendingRun;
+use super::run::{self, Input, Progress, RunOptions, RunResult};
 use crate::json::JsonString;
-use crate::peer::CallId;
-use crate::wire::{Decode, InitializeParams, Method};
+use crate::wire::InitializeParams;
 
 /// What a [`DeepSeekHarness`] is set up with.
 #[derive(Debug, Clone)]
@@ -140,13 +139,24 @@ impl Session<'_> {
     ///
     /// # Errors
     /// Those of any call, [`ErrorKind::TimedOut`](super::ErrorKind::TimedOut) and [`ErrorKind::Aborted`](super::ErrorKind::Aborted) also for the time after the answer to
-    /// the prompt; the error names the session. The turn goes on in the runtime then: there is no cancel on the wire.
-    /// A turn that fails is no error: [`RunResult::finish_reason`] tells.
+    /// the prompt; [`ErrorKind::SessionBusy`](super::ErrorKind::SessionBusy). The error names the session. The turn goes on
+    /// in the runtime then: there is no cancel on the wire. A turn that fails is no error: [`RunResult::finish_reason`] tells.
     pub fn run(&mut self, input: impl Into<Input>, options: RunOptions<'_>) -> Result<RunResult, Error> {
         let deadline = options.timeout.and_then(|timeout| self.client.connection().now().checked_add(timeout));
-        let progress = Progress::new(self.client.run_on(self.id.clone()), options);
-        let mut host = Driven(self.client);
+        let run = self.client.run_on(&self.id).map_err(|error| error.on(self.id.clone()))?;
+        let progress = Progress::new(run, options);
+        let mut host = Driven::new(self.client, &progress);
         run::drive(&mut host, &self.id, input.into(), progress, deadline).map_err(|error| error.on(self.id.clone()))
+    }
+
+    /// Sends a prompt and does not wait for what it sets off. Runs of several sessions can be under way at once; a session
+    /// has one at a time.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SessionBusy`](super::ErrorKind::SessionBusy), [`Aborted`](super::ErrorKind::Aborted) where the token is
+    /// set already, [`Closed`](super::ErrorKind::Closed). Nothing is sent then.
+    pub fn start_run<'r>(&mut self, input: impl Into<Input>, options: RunOptions<'r>) -> Result<PendingRun<'r>, Error> {
+        PendingRun::start(self.client, &self.id, input.into(), options).map_err(|error| error.on(self.id.clone()))
     }
 
     /// Waits until it is idle and its sub-agents have finished. From 0.2.1.
@@ -171,49 +181,6 @@ impl Session<'_> {
     /// Those of any call.
     pub fn set_working_directory(&mut self, path: impl Into<JsonString>) -> Result<JsonString, Error> {
         self.client.set_working_directory(self.id.clone(), path)
-    }
-}
-
-/// A client whose thread is that of the run.
-struct Driven<'c>(&'c mut HarnessClient);
-
-impl run::Host for Driven<'_> {
-    fn now(&self) -> Duration {
-        self.0.connection().now()
-    }
-
-    fn start<M: Method>(&mut self, params: &M::Params, options: &CallOptions) -> Result<PendingCall<M::Result>, Error> {
-        self.0.start_call(M::NAME, params, options)
-    }
-
-    fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
-        self.0.try_finish(call)
-    }
-
-    fn note_held(&mut self, held: usize) {
-        self.0.connection_mut().fail_over_backlog(HELD, held);
-    }
-
-    fn is_over(&mut self) -> bool {
-        // Calls that wait are ended by the connection, with the same cause.
-        self.0.connection().has_ended() && self.0.pending_calls() == 0
-    }
-
-    fn closed(&mut self, attempted: &'static str) -> Error {
-        self.0.closed(attempted)
-    }
-
-    fn turn(
-        &mut self,
-        until: Option<Duration>,
-        _: &[Option<CallId>],
-        progress: &mut Progress<'_>,
-    ) -> Result<(), Error> {
-        // The token is not that of a call that waits once the prompt has been answered, so the connection does not see
-        // to it.
-        let look = progress.token().map(|_| self.now() + TOKENS);
-        let until = [until, look].into_iter().flatten().min();
-        self.0.turn(until, true, &mut |notification, tree| progress.observe(notification, tree)).map(drop)
     }
 }
 

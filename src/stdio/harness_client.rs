@@ -19,8 +19,10 @@ use super::launch::Launch;
 use super::methods::protocol_methods;
 use super::options::{CallOptions, ClientOptions};
 use super::pump::{Moved, Pump, Waker};
+use super::run::{Answer, START};
 use super::subscription::Subscription;
 use crate::client::{Call, Client, Counters, Filter, Limits, Policy, Run, RuntimeRequest, SessionTree, SubscriptionId};
+use crate::frame::INTERNAL_ERROR;
 use crate::json::{JsonBuf, JsonString};
 use crate::peer::{AbortToken, CallId, Dropped, Reply, SendError};
 use crate::wire::{
@@ -101,6 +103,12 @@ pub struct HarnessClient {
     calls: BTreeMap<CallId, Weak<()>>,
     /// The handles of the subscriptions.
     subscriptions: Vec<(SubscriptionId, Weak<()>)>,
+    /// The sessions of the runs that have been started and not finished.
+    runs: Vec<Weak<JsonString>>,
+    /// Whether the user takes the requests of the runtime.
+    takes_requests: bool,
+    /// Held by each run that answers requests of the runtime as well.
+    answering: Arc<()>,
 }
 
 impl HarnessClient {
@@ -135,7 +143,15 @@ impl HarnessClient {
         let connection = Pump::new(reader, writer)
             .and_then(|pump| Connection::new(client, pump, child, options.max_backlog))
             .map_err(|error| Error::new("poll the pipes of the runtime", ErrorKind::System(error)))?;
-        Ok(Self { connection, options, calls: BTreeMap::new(), subscriptions: Vec::new() })
+        Ok(Self {
+            connection,
+            options,
+            calls: BTreeMap::new(),
+            subscriptions: Vec::new(),
+            runs: Vec::new(),
+            takes_requests: false,
+            answering: Arc::default(),
+        })
     }
 
     /// Makes a call and does not wait for its end; several may be in flight. It is written, and its deadline kept,
@@ -182,11 +198,12 @@ impl HarnessClient {
         observe: Observer<'_>,
     ) -> Result<R, Error> {
         loop {
-            self.connection.expire();
             if let Some(end) = self.take(&call) {
                 return end;
             }
-            self.turn(None, true, observe)?;
+            if !self.connection.expire() || !self.connection.client.has_ended(call.id()) {
+                self.turn(None, true, observe)?;
+            }
         }
     }
 
@@ -233,9 +250,32 @@ impl HarnessClient {
     }
 
     /// Whether requests of the runtime are kept for [`next_request`](Self::next_request). Otherwise, and at first,
-    /// they are refused with -32601.
+    /// they are refused with -32601, also those that have been kept and not taken.
+    ///
+    /// A runtime may well wait for the answer before it goes on, so during a run that blocks it is
+    /// [`RunOptions::on_request`](super::RunOptions::on_request) that answers.
     pub fn take_requests(&mut self, take: bool) {
-        self.connection.client.take_requests(take);
+        self.takes_requests = take;
+        self.choose_requests();
+    }
+
+    /// Requests are taken until this is dropped.
+    pub(super) fn answering(&mut self) -> Arc<()> {
+        let answering = Arc::clone(&self.answering);
+        self.choose_requests();
+        answering
+    }
+
+    /// Has requests of the runtime taken while the user or a run will answer them, and refused otherwise.
+    pub(super) fn choose_requests(&mut self) {
+        let take = self.takes_requests || Arc::strong_count(&self.answering) > 1;
+        let client = &mut self.connection.client;
+        client.take_requests(take);
+        while !take && let Some(request) = client.next_request() {
+            let (_, mut outgoing) = client.peer_mut().split();
+            // It fails only where the output has ended.
+            let _ = outgoing.refuse_method(request.reply, request.method.as_json_str());
+        }
     }
 
     /// The oldest request of the runtime that has not been taken. Reads nothing, so [`pump`](Self::pump) goes with it.
@@ -270,6 +310,18 @@ impl HarnessClient {
     ) -> Result<(), Error> {
         self.queue_refusal(reply, code, message, data)?;
         self.flush(REFUSE)
+    }
+
+    /// The answer of a run to a request of the runtime.
+    pub(super) fn queue_answer_of_run(&mut self, reply: Reply, answer: &Answer) {
+        // Either fails only where the output has ended, which the run will find out.
+        let _ = match answer {
+            Ok(result) => self.queue_answer(reply, result),
+            Err(error) => {
+                let code = error.code.unwrap_or(INTERNAL_ERROR);
+                self.queue_refusal(reply, code, &error.message, error.data.as_ref())
+            }
+        };
     }
 
     pub(super) fn queue_refusal(
@@ -350,6 +402,7 @@ impl HarnessClient {
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
         self.forget_dropped_subscriptions();
+        self.choose_requests();
         let moved = self.connection.turn(until, wanted, observe)?;
         self.forget_dropped_calls();
         Ok(moved)
@@ -358,6 +411,7 @@ impl HarnessClient {
     /// As [`turn`](Self::turn), but does not wait: says how long there is nothing to do but to wait.
     pub(super) fn turn_at_once(&mut self, wanted: bool) -> Option<Patience> {
         self.forget_dropped_subscriptions();
+        self.choose_requests();
         let wait = self.connection.turn_at_once(wanted, &mut |_, _| {});
         self.forget_dropped_calls();
         wait
@@ -450,8 +504,20 @@ impl HarnessClient {
         self.connection.client.session_tree()
     }
 
-    pub(super) fn run_on(&self, session: impl Into<JsonString>) -> Run {
-        self.connection.client.run(session)
+    /// A run on a session that no started run is on.
+    pub(super) fn run_on(&mut self, session: &JsonString) -> Result<Run, Error> {
+        self.runs.retain(|run| run.strong_count() > 0);
+        match self.runs.iter().filter_map(Weak::upgrade).any(|busy| *busy == *session) {
+            true => Err(Error::new(START, ErrorKind::SessionBusy)),
+            false => Ok(self.connection.client.run(session.clone())),
+        }
+    }
+
+    /// Keeps others off the session for as long as the handle lives.
+    pub(super) fn occupy(&mut self, session: &JsonString) -> Arc<JsonString> {
+        let session = Arc::new(session.clone());
+        self.runs.push(Arc::downgrade(&session));
+        session
     }
 
     pub(super) fn machine(&self) -> &Client {

@@ -122,30 +122,32 @@ impl Sink {
     pub(super) fn tell(&self, event: &NewEvent<'_, Json<'_>>) -> Result<Stamp, SinkError> {
         let mut hub = self.shared.lock();
         loop {
-            match (self.tell_now(&mut hub, event), self.shared.when_full) {
-                (Some(told), _) => return told,
-                (None, WhenFull::Fail) => return Err(SinkError::Full),
-                (None, WhenFull::Block) => hub = self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
+            hub = match (self.tell_now(hub, event), self.shared.when_full) {
+                (Ok(told), _) => return told,
+                (Err(_), WhenFull::Fail) => return Err(SinkError::Full),
+                (Err(hub), WhenFull::Block) => self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
 
-    /// Tells it, or notes that somebody waits for room.
-    pub(super) fn tell_now(&self, hub: &mut Hub, event: &NewEvent<'_, Json<'_>>) -> Option<Result<Stamp, SinkError>> {
+    /// Tells it. Without room for it the lock comes back, with a note that somebody waits.
+    pub(super) fn tell_now<'h>(
+        &self,
+        mut hub: MutexGuard<'h, Hub>,
+        event: &NewEvent<'_, Json<'_>>,
+    ) -> Result<Result<Stamp, SinkError>, MutexGuard<'h, Hub>> {
         if !hub.has_room(self.shared.limit) {
             hub.pushed_back = true;
-            return None;
+            return Err(hub);
         }
         let time = self.shared.time(&hub.server, &self.session);
-        Some(match hub.server.session_event(&self.session, event, time) {
-            Ok(stamp) => {
-                self.shared.wake(hub);
-                Ok(stamp)
-            }
-            Err(SendError::Encode(error)) => Err(SinkError::Encode(error)),
+        let told = hub.server.session_event(&self.session, event, time);
+        self.shared.wake(hub);
+        Ok(told.map_err(|error| match error {
+            SendError::Encode(error) => SinkError::Encode(error),
             // It has no token, and a closed output is no error of the session's.
-            Err(SendError::Aborted(_) | SendError::Closed) => Err(SinkError::Full),
-        })
+            SendError::Aborted(_) | SendError::Closed => SinkError::Full,
+        }))
     }
 
     /// As [`Server::number_from`].
@@ -325,12 +327,15 @@ impl Shared {
     pub(super) fn act<R>(&self, act: impl FnOnce(&mut Server) -> R) -> R {
         let mut hub = self.lock();
         let done = act(&mut hub.server);
-        self.wake(&mut hub);
+        self.wake(hub);
         done
     }
 
-    pub(super) fn wake(&self, hub: &mut Hub) {
-        if core::mem::take(&mut hub.asleep) {
+    /// Gives the lock back, and lets the loop see what was done. Woken before, it would only wait for the lock.
+    pub(super) fn wake(&self, mut hub: MutexGuard<'_, Hub>) {
+        let asleep = core::mem::take(&mut hub.asleep);
+        drop(hub);
+        if asleep {
             self.waker.wake();
         }
     }

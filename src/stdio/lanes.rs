@@ -63,9 +63,8 @@ impl<K: Ord + Clone + Send + 'static> Lanes<K> {
             queue.push_back(Box::new(job));
             return Ok(());
         }
-        if state.idle > state.ready.len() {
-            self.0.work.notify_one();
-        } else if state.threads < state.limit {
+        let waits = state.idle > state.ready.len();
+        if !waits && state.threads < state.limit {
             // The new thread waits for the lock, and finds the job.
             let shared = self.0.clone();
             match thread::Builder::new().name("dsh-wire agent".into()).spawn(move || shared.work()) {
@@ -77,6 +76,11 @@ impl<K: Ord + Clone + Send + 'static> Lanes<K> {
         }
         state.queues.insert(lane.clone(), [Box::new(job) as Job].into());
         state.ready.push_back(lane);
+        // Woken before, it would only wait for the lock.
+        drop(state);
+        if waits {
+            self.0.work.notify_one();
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::vec::Vec;
 
@@ -62,7 +62,7 @@ pub enum Stderr {
     Tail,
     /// It goes where that of the calling program goes, and nothing is kept.
     Inherit,
-    /// It is read and kept, and this gets every piece of it as it comes, on the thread that pumps.
+    /// It is read and kept, and this gets every piece of it as it comes, on the thread that moves the bytes.
     Callback(StderrCallback),
 }
 
@@ -177,6 +177,15 @@ impl Launch {
     #[must_use]
     pub fn resolve(&self) -> Option<PathBuf> {
         self.find(&self.program)
+    }
+
+    /// Starts it for a program that moves the bytes itself: stdin and stdout are pipes, and so is stderr, unless
+    /// inherited.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    pub fn spawn(&self) -> Result<Child, SpawnError> {
+        self.command()?.spawn().map_err(|error| self.diagnose(error))
     }
 
     /// The command, with the program as an absolute path.

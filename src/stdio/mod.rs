@@ -8,6 +8,7 @@ mod ask;
 mod child;
 mod close;
 mod connection;
+mod driven;
 mod error;
 #[cfg(target_os = "linux")]
 mod group;
@@ -28,6 +29,8 @@ mod launch;
 mod methods;
 mod options;
 mod own;
+mod panic;
+mod pending_run;
 #[cfg(target_os = "linux")]
 mod pidfd;
 #[cfg(not(target_os = "linux"))]
@@ -43,6 +46,9 @@ mod subscription;
 mod tail;
 pub mod turns;
 
+/// The version of mio whose `Poll` a [`HarnessClient`] or a [`Pump`] can be registered with.
+pub use mio;
+
 pub use ask::RequestError;
 pub use child::Exit;
 pub use close::CloseReport;
@@ -53,6 +59,7 @@ pub use host::{Agent, AgentHost, PromptResponder, Sink, SinkError, WhenFull};
 pub use launch::{Environment, Launch, RUNTIME_VARIABLE, SpawnError, SpawnFault, Stderr, StderrCallback};
 pub use options::{CallOptions, ClientOptions};
 pub use own::OwnStdio;
+pub use pending_run::PendingRun;
 pub use pump::{Moved, Pump, Waker};
 pub use run::{Input, RunOptions, RunResult};
 pub use serve::{ServeOptions, Served, serve, serve_stdio};

@@ -15,8 +15,9 @@ pub struct ClientOptions {
     pub timeout: Option<Duration>,
     /// The longest line that is read, in bytes; 64 MiB.
     pub line_limit: usize,
-    /// How many bytes a lossless subscription, or the queue of the runtime's requests, may hold before the connection
-    /// fails; 64 MiB. It only comes to that while a call waits, since otherwise the runtime is held up.
+    /// How many bytes a lossless subscription, the queue of the runtime's requests, or the answers to them that wait to
+    /// be written may hold before the connection fails; 64 MiB. A subscription only comes to that while a call waits,
+    /// since otherwise the runtime is held up; answers only where the runtime asks and does not read.
     pub max_backlog: usize,
     /// How long each rung of the ladder may take in [`HarnessClient::close`](super::HarnessClient::close).
     pub graces: Graces,

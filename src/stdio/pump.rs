@@ -1,34 +1,22 @@
 //! [`Pump`]: the one loop that moves bytes between a peer and two descriptors.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Write};
+mod port;
+
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
-use std::vec::Vec;
 
 use mio::event::{Event, Source};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{FileType, OFlags};
-use rustix::io::Errno;
 
-use crate::line::READ;
-use crate::peer::Peer;
+use crate::peer::{Lent, Peer};
+use port::{Port, Side};
 
 const WAKER: Token = Token(0);
 const READER: Token = Token(1);
 const WRITER: Token = Token(2);
-
-/// Segments that go into one write.
-const PIECES: usize = 32;
-
-/// Bytes that are staged at once: what a pipe holds.
-const STAGE: usize = 64 << 10;
-
-/// What a pipe takes without blocking once it polls as writable (`PIPE_BUF`).
-const BLOCKING_WRITE: usize = 4096;
 
 /// Turns that move bytes without asking the system for events: other sources wait no longer than this.
 const TURNS_WITHOUT_POLL: u32 = 16;
@@ -82,9 +70,6 @@ pub struct Pump {
     /// Turns since the system was last asked for events; at most [`TURNS_WITHOUT_POLL`].
     unasked: u32,
     total: Moved,
-    /// Output that has left its peer: at most [`STAGE`] bytes, of which `written` have been written.
-    staged: Vec<u8>,
-    written: usize,
 }
 
 /// What to do after a turn that did not ask the system for events.
@@ -98,18 +83,24 @@ pub(super) enum Next {
     Wait,
 }
 
-/// A writer on loan, with a copy of what is to be written.
+/// A writer on loan, with what is to be written next.
 #[derive(Debug)]
 pub(super) struct Loan {
     port: Port,
-    bytes: Vec<u8>,
-    result: io::Result<usize>,
+    output: Lent,
+    written: io::Result<usize>,
 }
 
 impl Loan {
-    /// One write, which does not block.
+    /// One write, as far as it goes without waiting.
     pub(super) fn write(&mut self) {
-        self.result = self.port.file.write(&self.bytes);
+        self.written = self.port.write(self.output.bytes());
+    }
+
+    /// Bytes to write, and how many of them were.
+    #[cfg(test)]
+    pub(super) fn progress(&self) -> (usize, Option<usize>) {
+        (self.output.bytes().len(), self.written.as_ref().ok().copied())
     }
 }
 
@@ -133,41 +124,6 @@ impl Poller {
             result => result,
         }
     }
-}
-
-/// One direction.
-#[derive(Debug)]
-enum Side {
-    Open(Port),
-    /// Lent to a thread that writes; it was ended meanwhile, or not.
-    Lent {
-        ended: bool,
-    },
-    /// With the error that ended it; none after an orderly end.
-    Ended(Option<io::Error>),
-}
-
-/// One descriptor and what is known about it.
-#[derive(Debug)]
-struct Port {
-    file: File,
-    mode: Mode,
-    /// Whether a read or write may get somewhere. Set by the system's events, cleared when one did not.
-    ready: bool,
-    /// The other end has hung up: no event will come any more, so only the end itself clears `ready`.
-    hung_up: bool,
-    /// A pipe without oddities: a read that comes back short has emptied it.
-    short_is_empty: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    /// Events come, reads and writes do not block.
-    NonBlocking,
-    /// Events come, but reads and writes block: ask before each.
-    Blocking,
-    /// No events come: always ready.
-    Unpollable,
 }
 
 /// How many bytes were moved.
@@ -221,8 +177,6 @@ impl Pump {
             reading: true,
             unasked: 0,
             total: Moved::default(),
-            staged: Vec::new(),
-            written: 0,
         })
     }
 
@@ -248,12 +202,21 @@ impl Pump {
     /// What the system reports of the poll itself. An error of a read or write ends that direction instead; see
     /// [`input_error`](Self::input_error) and [`output_error`](Self::output_error).
     pub fn turn<T>(&mut self, peer: &mut Peer<T>, wait: Option<Duration>) -> io::Result<Moved> {
+        self.turn_with(peer, || wait)
+    }
+
+    /// As [`turn`](Self::turn), but asks how long to wait only where there is a wait.
+    pub(super) fn turn_with<T>(
+        &mut self,
+        peer: &mut Peer<T>,
+        wait: impl FnOnce() -> Option<Duration>,
+    ) -> io::Result<Moved> {
         self.forget_events();
         let open = (self.input_open(), self.output_open());
         let mut moved = self.transfer(peer);
         let ended = open != (self.input_open(), self.output_open());
         if moved.is_nothing() && !ended {
-            self.ask(wait)?;
+            self.ask(wait())?;
             moved = self.transfer(peer);
         } else if self.unasked >= TURNS_WITHOUT_POLL {
             self.ask(Some(Duration::ZERO))?;
@@ -286,13 +249,13 @@ impl Pump {
 
     /// Whether the other end has closed the input: what is left of it is what the system holds.
     pub(super) fn input_hung_up(&self) -> bool {
-        matches!(&self.reader, Side::Open(port) if port.hung_up)
+        self.reader.has_hung_up()
     }
 
     /// Whether output can still be sent.
     #[must_use]
     pub fn output_open(&self) -> bool {
-        matches!(self.writer, Side::Open(_) | Side::Lent { ended: false })
+        matches!(self.writer, Side::Open(_) | Side::Lent { ended: false, .. })
     }
 
     /// The error that ended the input, if one did.
@@ -338,6 +301,12 @@ impl Pump {
     #[cfg(test)]
     pub(super) fn has_heard(&self) -> bool {
         self.poller.as_ref().is_some_and(|poller| !poller.events.is_empty())
+    }
+
+    /// Whether a read and a write may get somewhere, and whether the system has told so of a writer on loan.
+    #[cfg(test)]
+    pub(super) fn readiness(&self) -> [bool; 3] {
+        [self.reader.is_ready(), self.writer.is_ready(), matches!(self.writer, Side::Lent { told: true, .. })]
     }
 
     /// Takes out the part that waits; until it is back, nothing is heard of the descriptors.
@@ -386,20 +355,15 @@ impl Pump {
         }
     }
 
-    /// Lends the writer out with what is to be written next, so that it can be written while others use the pump.
-    /// `None` where there is nothing to write, or no room for it, or the writer may block.
+    /// Lends the writer out with what is to be written next, so that it can be written while others use the pump and
+    /// the peer. `None` where there is nothing to write, or no room for it, or the writer is lent out.
     pub(super) fn lend_writer<T>(&mut self, peer: &mut Peer<T>) -> Option<Loan> {
-        let ready = |port: &Port| port.ready && port.mode == Mode::NonBlocking;
-        if peer.outgoing().is_empty() || !matches!(&self.writer, Side::Open(port) if ready(port)) {
+        let mut output = peer.outgoing();
+        if output.is_empty() {
             return None;
         }
-        match std::mem::replace(&mut self.writer, Side::Lent { ended: false }) {
-            Side::Open(port) => Some(Loan { port, bytes: peer.outgoing().commit().to_vec(), result: Ok(0) }),
-            other => {
-                self.writer = other;
-                None
-            }
-        }
+        let port = self.writer.lend()?;
+        Some(Loan { port, output: output.lend(), written: Ok(0) })
     }
 
     /// Whether it is lent out.
@@ -407,18 +371,14 @@ impl Pump {
         matches!(self.writer, Side::Lent { .. })
     }
 
-    /// Takes it back.
+    /// Takes it back, and tells the peer how much was written.
     pub(super) fn return_writer<T>(&mut self, peer: &mut Peer<T>, loan: Loan) {
-        let Loan { mut port, result, .. } = loan;
-        let result = port.written(result);
-        // What the system has told meanwhile was told to nobody.
-        port.ready = true;
-        let ended = matches!(self.writer, Side::Lent { ended: true });
-        self.writer = Side::Open(port);
-        match result {
+        let Loan { port, output, written } = loan;
+        let ended = self.writer.give_back(port);
+        match written {
             Ok(written) => {
                 self.total.written += written as u64;
-                peer.outgoing().consume(written);
+                peer.outgoing().give_back(output, written);
                 if ended {
                     self.close_output(peer);
                 }
@@ -449,67 +409,6 @@ impl Pump {
         moved
     }
 
-    /// Takes output from the peer, as much as one write may move, to be written with [`write_staged`](Self::write_staged)
-    /// when the peer may be anybody's again.
-    pub(super) fn stage<T>(&mut self, peer: &mut Peer<T>) {
-        if !self.output_open() {
-            peer.end_output();
-        }
-        if self.staged.len() == self.written {
-            self.staged.clear();
-            self.written = 0;
-        }
-        while self.staged.len() < STAGE {
-            let output = peer.outgoing();
-            let bytes = output.bytes();
-            let taken = bytes.len().min(STAGE - self.staged.len());
-            if taken == 0 {
-                return;
-            }
-            self.staged.extend_from_slice(bytes.get(..taken).unwrap_or_default());
-            output.consume(taken);
-        }
-    }
-
-    /// How much of what was staged has not been written.
-    pub(super) fn staged(&self) -> usize {
-        self.staged.len() - self.written
-    }
-
-    /// Whether a write of what was staged may get somewhere.
-    pub(super) fn can_write_staged(&mut self) -> bool {
-        match &mut self.writer {
-            Side::Open(port) => self.staged.len() > self.written && port.check(PollFlags::OUT),
-            Side::Lent { .. } | Side::Ended(_) => false,
-        }
-    }
-
-    /// One write of what was staged, as far as it goes without waiting. An error ends the output, and the next
-    /// [`stage`](Self::stage) tells the peer.
-    pub(super) fn write_staged(&mut self) {
-        let Side::Open(port) = &mut self.writer else { return };
-        let bytes = self.staged.get(self.written..).unwrap_or_default();
-        let bytes = match port.mode {
-            Mode::Blocking => bytes.get(..BLOCKING_WRITE).unwrap_or(bytes),
-            Mode::NonBlocking | Mode::Unpollable => bytes,
-        };
-        let result = match port.file.write(bytes) {
-            Ok(0) => Err(ErrorKind::WriteZero.into()),
-            result => port.outcome(result),
-        };
-        match result {
-            Ok(written) => {
-                self.written += written;
-                self.total.written += written as u64;
-            }
-            Err(error) => {
-                self.writer.end(&self.registry, Some(error));
-                self.staged.clear();
-                self.written = 0;
-            }
-        }
-    }
-
     /// One read, as far as it goes without waiting; returns how much came.
     pub(super) fn read_once<T>(&mut self, peer: &mut Peer<T>) -> u64 {
         let read = if self.reading { self.read(peer) } else { 0 };
@@ -520,20 +419,10 @@ impl Pump {
     fn write<T>(&mut self, peer: &mut Peer<T>) -> u64 {
         let Side::Open(port) = &mut self.writer else { return 0 };
         let output = peer.outgoing();
-        if output.is_empty() || !port.check(PollFlags::OUT) {
+        if output.is_empty() || !port.may_write() {
             return 0;
         }
-        let result = match port.mode {
-            Mode::Blocking => port.file.write(output.bytes().get(..BLOCKING_WRITE).unwrap_or(output.bytes())),
-            Mode::NonBlocking | Mode::Unpollable if output.bytes().len() == output.len() => {
-                port.file.write(output.bytes())
-            }
-            Mode::NonBlocking | Mode::Unpollable => {
-                let pieces: Vec<_> = output.chunks().take(PIECES).map(IoSlice::new).collect();
-                port.file.write_vectored(&pieces)
-            }
-        };
-        match port.written(result) {
+        match port.write_from(&output) {
             Ok(written) => {
                 output.consume(written);
                 written as u64
@@ -548,28 +437,16 @@ impl Pump {
 
     fn read<T>(&mut self, peer: &mut Peer<T>) -> u64 {
         let Side::Open(port) = &mut self.reader else { return 0 };
-        if !port.check(PollFlags::IN) {
-            return 0;
-        }
-        let end = match peer.read_from(&mut port.file) {
-            Ok(0) => None,
-            result => match port.outcome(result) {
-                Ok(read) => {
-                    if read < READ && port.short_is_empty && !port.hung_up {
-                        port.ready = false;
-                    }
-                    return read as u64;
-                }
-                Err(error) => Some(error),
-            },
+        let end = match port.read(peer) {
+            Ok(Some(read)) => return read as u64,
+            Ok(None) => None,
+            Err(error) => Some(error),
         };
         self.reader.end(&self.registry, end);
         peer.end_input();
         0
     }
-}
 
-impl Pump {
     fn poll_fd(&self) -> io::Result<RawFd> {
         self.poller.as_ref().map(|poller| poller.poll.as_raw_fd()).ok_or_else(|| ErrorKind::ResourceBusy.into())
     }
@@ -588,92 +465,6 @@ impl Source for Pump {
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         SourceFd(&self.poll_fd()?).deregister(registry)
-    }
-}
-
-impl Side {
-    fn note(&mut self, hung_up: bool) {
-        if let Self::Open(port) = self {
-            port.ready = true;
-            port.hung_up |= hung_up;
-        }
-    }
-
-    /// Whether a read or write may get somewhere.
-    fn is_ready(&self) -> bool {
-        matches!(self, Self::Open(port) if port.ready)
-    }
-
-    fn error(&self) -> Option<&io::Error> {
-        match self {
-            Self::Ended(error) => error.as_ref(),
-            Self::Open(_) | Self::Lent { .. } => None,
-        }
-    }
-
-    /// Closes the descriptor; an end told before stays as it was.
-    fn end(&mut self, registry: &Registry, error: Option<io::Error>) {
-        if let Self::Lent { ended } = self {
-            *ended = true;
-        } else if let Self::Open(port) = self {
-            if port.mode != Mode::Unpollable {
-                // Closing is not enough while another process holds the same open file description. It can only fail
-                // where the descriptor is not registered, and then nothing is left to do.
-                let _ = SourceFd(&port.file.as_raw_fd()).deregister(registry);
-            }
-            *self = Self::Ended(error);
-        }
-    }
-}
-
-impl Port {
-    fn new(fd: OwnedFd, registry: &Registry, token: Token, interest: Interest) -> io::Result<Self> {
-        let flags = rustix::fs::fcntl_getfl(&fd)?;
-        let is_pipe = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) == FileType::Fifo;
-        let mode = match SourceFd(&fd.as_raw_fd()).register(registry, token, interest) {
-            Ok(()) if flags.contains(OFlags::NONBLOCK) => Mode::NonBlocking,
-            Ok(()) => Mode::Blocking,
-            Err(error) => match Errno::from_io_error(&error) {
-                // epoll says the first, kqueue one of the others.
-                Some(Errno::PERM | Errno::NODEV | Errno::INVAL) => Mode::Unpollable,
-                _ => return Err(error),
-            },
-        };
-        // A pipe in packet mode (O_DIRECT) gives one packet a read.
-        let plain = flags.difference(OFlags::RWMODE | OFlags::NONBLOCK).is_empty();
-        let short_is_empty = is_pipe && plain && mode == Mode::NonBlocking;
-        Ok(Self { file: fd.into(), mode, ready: true, hung_up: false, short_is_empty })
-    }
-
-    /// Whether a read or write may be tried now.
-    fn check(&mut self, flags: PollFlags) -> bool {
-        if self.ready && self.mode == Mode::Blocking {
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            // An error here will be the read's or write's own.
-            self.ready = rustix::event::poll(&mut [PollFd::new(&self.file, flags)], Some(&now)) != Ok(0);
-        }
-        self.ready
-    }
-
-    fn written(&mut self, result: io::Result<usize>) -> io::Result<usize> {
-        match result {
-            Ok(0) => Err(ErrorKind::WriteZero.into()),
-            result => self.outcome(result),
-        }
-    }
-
-    /// Sorts the result of a read or write: how far it got, or the error that ends the direction.
-    fn outcome(&mut self, result: io::Result<usize>) -> io::Result<usize> {
-        match result {
-            Ok(len) => Ok(len),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // An unpollable one stays ready: nothing would ever say so again.
-                self.ready = self.mode == Mode::Unpollable;
-                Ok(0)
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
-            Err(error) => Err(error),
-        }
     }
 }
 

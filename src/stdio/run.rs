@@ -6,15 +6,18 @@ use std::string::{String, ToString};
 use std::time::Duration;
 use std::vec::Vec;
 
+use serde::Serialize;
+
 use super::error::{Error, ErrorKind};
 use super::harness_client::PendingCall;
 use super::options::CallOptions;
-use crate::client::{Place, Run, SessionTree};
-use crate::json::JsonString;
-use crate::peer::{AbortToken, CallId};
+use crate::client::{Observed, Run, RuntimeRequest, SessionTree};
+use crate::frame::{INTERNAL_ERROR, RpcError};
+use crate::json::{JsonBuf, JsonString};
+use crate::peer::{AbortToken, CallId, Reply};
 use crate::wire::{
-    ContentBlock, Decode, Empty, Method, Notification, NotificationBuf, Prompt, PromptParams, SessionEvent,
-    SessionParams, Wait,
+    ContentBlock, Decode, Empty, Method, Notification, NotificationBuf, Prompt, PromptParams, PromptResult,
+    SessionEvent, SessionParams, Wait,
 };
 
 /// What a prompt is made of: a text, or content blocks.
@@ -43,15 +46,22 @@ impl From<Vec<ContentBlock>> for Input {
 pub(super) const HELD: &str = "a run that waits for its receipt";
 
 /// What a run that fails was doing.
+pub(super) const START: &str = "start a run";
 pub(super) const FINISH: &str = "finish the run";
 
 type OnNotification<'r> = Box<dyn FnMut(&Notification<'_>) + 'r>;
+
+/// What is said to a request of the runtime: a result, or an error.
+pub(super) type Answer = Result<JsonBuf, RpcError>;
+
+type OnRequest<'r> = Box<dyn FnMut(&RuntimeRequest) -> Answer + 'r>;
 
 /// What one run is made with.
 #[derive(Default)]
 #[must_use]
 pub struct RunOptions<'r> {
     on_notification: Option<OnNotification<'r>>,
+    on_request: Option<OnRequest<'r>>,
     pub(super) timeout: Option<Duration>,
     token: Option<AbortToken>,
     discard: bool,
@@ -68,6 +78,32 @@ impl<'r> RunOptions<'r> {
     /// [`text_delta`](crate::client::text_delta) finds the text that old runtimes stream.
     pub fn on_notification(mut self, callback: impl FnMut(&Notification<'_>) + 'r) -> Self {
         self.on_notification = Some(Box::new(callback));
+        self
+    }
+
+    /// Answers the requests that the runtime makes during the run with what this returns: a result, or an error. Without
+    /// it they are refused, or wait for [`HarnessClient::next_request`](super::HarnessClient::next_request) where they are
+    /// taken. Nothing is read while it thinks.
+    ///
+    /// ```
+    /// use dsh_wire::frame::{METHOD_NOT_FOUND, RpcError};
+    /// use dsh_wire::stdio::RunOptions;
+    /// use serde_json::json;
+    ///
+    /// let options = RunOptions::new().on_request(|request| match &*request.method.to_string() {
+    ///     "approval/request" => Ok(json!({ "decision": "approved" })),
+    ///     other => Err(RpcError::new(METHOD_NOT_FOUND, format!("method not found: {other}"), None)),
+    /// });
+    /// # let _ = options;
+    /// ```
+    pub fn on_request<A: Serialize>(
+        mut self,
+        mut callback: impl FnMut(&RuntimeRequest) -> Result<A, RpcError> + 'r,
+    ) -> Self {
+        self.on_request = Some(Box::new(move |request| {
+            let answer = callback(request)?;
+            JsonBuf::from_serialize(&answer).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string(), None))
+        }));
         self
     }
 
@@ -97,6 +133,11 @@ impl<'r> RunOptions<'r> {
         self
     }
 
+    /// Whether requests of the runtime are answered.
+    pub(super) fn answers(&self) -> bool {
+        self.on_request.is_some()
+    }
+
     pub(super) fn token_set(&self) -> Option<&AbortToken> {
         self.token.as_ref()
     }
@@ -117,6 +158,7 @@ impl fmt::Debug for RunOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunOptions")
             .field("on_notification", &self.on_notification.is_some())
+            .field("on_request", &self.on_request.is_some())
             .field("timeout", &self.timeout)
             .field("token", &self.token)
             .field("collect", &!self.discard)
@@ -141,6 +183,16 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// A result without a finish reason and notifications, for tests of what handles results.
+    pub fn new(session_id: impl Into<JsonString>, final_response: impl Into<String>) -> Self {
+        Self {
+            session_id: session_id.into(),
+            final_response: final_response.into(),
+            finish_reason: None,
+            notifications: Vec::new(),
+        }
+    }
+
     /// The events of the session itself, in wire order.
     pub fn events(&self) -> impl Iterator<Item = SessionEvent<'_>> {
         let views = self.notifications.iter().filter_map(|buf| buf.view().ok());
@@ -157,6 +209,10 @@ pub(super) trait Host {
     fn start<M: Method>(&mut self, params: &M::Params, options: &CallOptions) -> Result<PendingCall<M::Result>, Error>;
     /// The end of a call, if it has come.
     fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>>;
+    /// A request of the runtime that nobody has taken.
+    fn next_request(&mut self) -> Option<RuntimeRequest>;
+    /// Queues the answer to one. It fails only where the connection has ended.
+    fn answer(&mut self, reply: Reply, answer: &Answer);
     /// Ends the connection if the run holds more than may be held.
     fn note_held(&mut self, held: usize);
     /// Whether nothing more can come, neither notifications nor the ends of calls.
@@ -177,33 +233,74 @@ pub(super) fn drive(
     host: &mut impl Host,
     session: &JsonString,
     input: Input,
-    mut progress: Progress<'_>,
+    progress: Progress<'_>,
     deadline: Option<Duration>,
 ) -> Result<RunResult, Error> {
-    let calls = progress.options.calls();
-    let params = PromptParams { session_id: session.clone(), content_blocks: input.0 };
-    let mut prompt = Some(host.start::<Prompt>(&params, &calls)?);
-    drop(params);
-    let mut settled: Option<PendingCall<Empty>> = None;
+    let mut going = Going::start(host, session, input, progress, deadline)?;
     loop {
-        if let Some(end) = prompt.as_ref().and_then(|call| host.take(call)) {
-            prompt = None;
+        if let Some(result) = going.step(host)? {
+            return Ok(result);
+        }
+        let waits_for = going.waits_for();
+        host.turn(deadline, &waits_for, &mut going.progress)?;
+    }
+}
+
+/// A run whose prompt has been sent. It moves when it is shown notifications and asked to [`step`](Self::step).
+pub(super) struct Going<'r> {
+    session: JsonString,
+    pub(super) progress: Progress<'r>,
+    calls: CallOptions,
+    pub(super) deadline: Option<Duration>,
+    /// While it has not been answered.
+    prompt: Option<PendingCall<PromptResult>>,
+    /// The call of `session/wait`, while there is one.
+    settled: Option<PendingCall<Empty>>,
+}
+
+impl<'r> Going<'r> {
+    /// Sends the prompt.
+    pub(super) fn start(
+        host: &mut impl Host,
+        session: &JsonString,
+        input: Input,
+        progress: Progress<'r>,
+        deadline: Option<Duration>,
+    ) -> Result<Self, Error> {
+        let calls = progress.options.calls();
+        let params = PromptParams { session_id: session.clone(), content_blocks: input.0 };
+        let prompt = Some(host.start::<Prompt>(&params, &calls)?);
+        Ok(Self { session: session.clone(), progress, calls, deadline, prompt, settled: None })
+    }
+
+    /// The calls whose ends it waits for.
+    pub(super) fn waits_for(&self) -> [Option<CallId>; 2] {
+        [self.prompt.as_ref().map(PendingCall::id), self.settled.as_ref().map(PendingCall::id)]
+    }
+
+    /// Takes what has come of its calls, and answers the runtime. The result, once it is over.
+    pub(super) fn step(&mut self, host: &mut impl Host) -> Result<Option<RunResult>, Error> {
+        let progress = &mut self.progress;
+        progress.answer_requests(host);
+        if let Some(end) = self.prompt.as_ref().and_then(|call| host.take(call)) {
+            self.prompt = None;
             progress.run.answered(&end?);
             progress.take_held();
         }
-        if let Some(end) = settled.as_ref().and_then(|call| host.take(call)) {
-            settled = None;
+        if let Some(end) = self.settled.as_ref().and_then(|call| host.take(call)) {
+            self.settled = None;
             progress.settled(end)?;
         }
         if progress.run.is_finished() {
-            return Ok(progress.into_result(session.clone()));
+            return Ok(Some(progress.take_result(self.session.clone())));
         }
-        if prompt.is_none() && settled.is_none() && progress.options.until_settled && progress.run.is_idle() {
-            settled = Some(host.start::<Wait>(&SessionParams::new(session.clone()), &calls)?);
+        let waits = self.prompt.is_some() || self.settled.is_some();
+        if !waits && progress.options.until_settled && progress.run.is_idle() {
+            let params = SessionParams::new(self.session.clone());
+            self.settled = Some(host.start::<Wait>(&params, &self.calls)?);
         }
-        progress.check(host, deadline)?;
-        let waits_for = [prompt.as_ref().map(PendingCall::id), settled.as_ref().map(PendingCall::id)];
-        host.turn(deadline, &waits_for, &mut progress)?;
+        progress.check(host, self.deadline)?;
+        Ok(None)
     }
 }
 
@@ -226,6 +323,19 @@ impl<'r> Progress<'r> {
 
     pub(super) fn is_finished(&self) -> bool {
         self.run.is_finished()
+    }
+
+    /// Whether it answers the requests of the runtime.
+    pub(super) fn answers(&self) -> bool {
+        self.options.answers()
+    }
+
+    fn answer_requests(&mut self, host: &mut impl Host) {
+        let Some(callback) = &mut self.options.on_request else { return };
+        while let Some(request) = host.next_request() {
+            let answer = callback(&request);
+            host.answer(request.reply, &answer);
+        }
     }
 
     /// Whether there is a point in waiting on.
@@ -252,11 +362,11 @@ impl<'r> Progress<'r> {
         self.observed(place, notification);
     }
 
-    fn observed(&mut self, place: Place, notification: &Notification<'_>) {
+    fn observed(&mut self, place: Observed, notification: &Notification<'_>) {
         match place {
-            Place::Outside => {}
-            Place::Held => self.take_held(),
-            Place::Inside | Place::Last => {
+            Observed::Unrelated => {}
+            Observed::Held => self.take_held(),
+            Observed::Related | Observed::Last => {
                 self.show(notification);
                 if !self.options.discard {
                     self.notifications.push(notification.to_buf());
@@ -293,12 +403,12 @@ impl<'r> Progress<'r> {
         Ok(())
     }
 
-    fn into_result(self, session_id: JsonString) -> RunResult {
+    fn take_result(&mut self, session_id: JsonString) -> RunResult {
         RunResult {
             session_id,
             final_response: self.run.final_response().map(|text| text.to_string()).unwrap_or_default(),
             finish_reason: self.run.finish_reason().map(|reason| reason.to_string()),
-            notifications: self.notifications,
+            notifications: std::mem::take(&mut self.notifications),
         }
     }
 }

@@ -1,11 +1,9 @@
 //! [`serve`]: a [`Server`] on two descriptors, with an [`AgentHost`] behind it.
 
-use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::string::String;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::vec::Vec;
@@ -17,7 +15,8 @@ use super::ask::Asked;
 use super::host::{Agent, AgentHost, PromptResponder, Shared, Sink, WhenFull};
 use super::lanes::Lanes;
 use super::own::OwnStdio;
-use super::pump::Pump;
+use super::panic;
+use super::pump::{Loan, Pump, Waker};
 use super::signals::Signals;
 use crate::json::JsonString;
 use crate::server::{Phase, Refusal, Server, Task};
@@ -33,7 +32,7 @@ pub struct ServeOptions {
     pub finish_within: Duration,
     /// After that, or after a signal: how long the agents may take to be released and the output to be written. 5 s.
     pub release_within: Duration,
-    /// Bytes of output that may wait before agents are pushed back. 4 MiB.
+    /// Bytes of output that may wait before agents are pushed back. 1 MiB.
     pub max_backlog: usize,
     /// What pushing back means.
     pub when_full: WhenFull,
@@ -59,7 +58,7 @@ impl Default for ServeOptions {
         Self {
             finish_within: Duration::from_secs(5),
             release_within: Duration::from_secs(5),
-            max_backlog: 4 << 20,
+            max_backlog: 1 << 20,
             when_full: WhenFull::Block,
             max_unread: 64 << 20,
             max_threads: Some(512),
@@ -187,7 +186,9 @@ pub fn serve_stdio<H: AgentHost>(host: H, options: ServeOptions) -> io::Result<S
 /// # Errors
 /// What the system reports of the poll, of signals, or of a descriptor that cannot be used at all.
 pub fn serve<H: AgentHost>(host: H, input: OwnedFd, output: OwnedFd, options: ServeOptions) -> io::Result<Served> {
-    let mut serving = Serving::new(host, input, output, options)?;
+    let pump = Pump::new(input, output)?;
+    let waker = pump.waker();
+    let mut serving = Serving::new(host, pump, waker, options)?;
     let served = serving.run();
     serving.close();
     served
@@ -210,11 +211,13 @@ struct Serving<H: AgentHost> {
     releasing: bool,
     /// Turns since the system was last asked for events.
     unasked: u32,
+    /// The writer, with what is written while the lock is free.
+    loan: Option<Loan>,
 }
 
 /// What to do after a [look](Serving::look).
 enum Next {
-    /// Write what is staged, and hand out these tasks.
+    /// Write what is on loan, and hand out these tasks.
     Work(Vec<Task>),
     /// Ask the system and wait: whoever does something from now on wakes the loop.
     Wait,
@@ -223,12 +226,12 @@ enum Next {
 }
 
 impl<H: AgentHost> Serving<H> {
-    fn new(host: H, input: OwnedFd, output: OwnedFd, options: ServeOptions) -> io::Result<Self> {
-        let pump = Pump::new(input, output)?;
+    /// `waker` is what agents wake the loop with: that of the pump.
+    fn new(host: H, pump: Pump, waker: Waker, options: ServeOptions) -> io::Result<Self> {
         let signals = options.signals.then(|| Signals::register(pump.registry(), Pump::FREE_TOKEN)).transpose()?;
         let mut server = if options.deterministic { Server::with_seed(0) } else { Server::new() };
         server.max_tokens_as_success(options.max_tokens_as_success);
-        let shared = Arc::new(Shared::new(server, pump.waker(), &options));
+        let shared = Arc::new(Shared::new(server, waker, &options));
         let lanes = options.max_threads.map_or_else(Lanes::new, Lanes::with_limit);
         let agents =
             Agents { host: Arc::new(host), shared: shared.clone(), lanes, cells: BTreeMap::new(), look_at: 16 };
@@ -243,6 +246,7 @@ impl<H: AgentHost> Serving<H> {
             signalled: false,
             releasing: false,
             unasked: 0,
+            loan: None,
         })
     }
 
@@ -260,26 +264,27 @@ impl<H: AgentHost> Serving<H> {
     fn look(&mut self) -> Next {
         let shared = self.shared.clone();
         let mut hub = shared.lock();
-        let unread = hub.server.backlog() + self.pump.staged();
+        if let Some(loan) = self.loan.take() {
+            self.pump.return_writer(hub.server.peer_mut(), loan);
+        }
+        let unread = hub.server.backlog();
         self.pump.set_reading(unread <= self.options.max_unread || self.pump.input_hung_up());
         let read = self.pump.read_once(hub.server.peer_mut());
         self.note_ends(&mut hub.server);
         let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
         // What the requests have led to goes out at once.
-        self.pump.stage(hub.server.peer_mut());
+        self.loan = self.pump.lend_writer(hub.server.peer_mut());
         shared.tell_room(&mut hub);
         if self.is_over(&mut hub.server) {
             return Next::Over(self.outcome(&mut hub.server));
         }
-        hub.asleep = read == 0 && tasks.is_empty() && !self.pump.can_write_staged();
+        hub.asleep = read == 0 && tasks.is_empty() && self.loan.is_none();
         if hub.asleep { Next::Wait } else { Next::Work(tasks) }
     }
 
     /// Agents go on telling while the system takes the bytes: the longer that takes, the more go out at once.
     fn work(&mut self, tasks: Vec<Task>) -> io::Result<()> {
-        if self.pump.can_write_staged() {
-            self.pump.write_staged();
-        }
+        self.loan.iter_mut().for_each(Loan::write);
         tasks.into_iter().for_each(|task| self.agents.dispatch(task));
         self.unasked += 1;
         if self.unasked >= TURNS_WITHOUT_ASKING { self.ask(Some(Duration::ZERO)) } else { Ok(()) }
@@ -296,7 +301,7 @@ impl<H: AgentHost> Serving<H> {
 
     /// Why it has ended, now that it has.
     fn outcome(&mut self, server: &mut Server) -> Served {
-        let (unanswered, unread) = (server.replies_owed(), server.backlog() + self.pump.staged());
+        let (unanswered, unread) = (server.replies_owed(), server.backlog());
         match self.end.take().unwrap_or(Served::Shutdown) {
             Served::Shutdown | Served::InputEnded if unanswered > 0 || unread > 0 => {
                 Served::CutShort { unanswered, unread }
@@ -350,7 +355,7 @@ impl<H: AgentHost> Serving<H> {
     /// Whether nothing is left to do, or no time to do it in.
     fn is_over(&mut self, server: &mut Server) -> bool {
         let late = self.until.is_some_and(|until| Instant::now() >= until);
-        let flushed = server.backlog() == 0 && self.pump.staged() == 0;
+        let flushed = server.backlog() == 0;
         match server.phase() {
             Phase::Released => late || flushed,
             // A client that has seen `shutdown` fail may go on until it ends the input.
@@ -468,12 +473,10 @@ fn lock<A>(cell: &Mutex<Option<A>>) -> MutexGuard<'_, Option<A>> {
 
 /// Runs the author's code; a panic, which the panic hook has told on stderr, becomes a refusal.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic: Box<dyn core::any::Any + Send>| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(Refusal::new(format!("the agent panicked: {text}")))
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        Err(Refusal::new(format!("the agent panicked: {}", panic::text(&*panic).unwrap_or("no message"))))
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;

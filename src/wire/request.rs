@@ -90,6 +90,14 @@ payload! {
     }
 }
 
+impl InitializeResult {
+    /// Of a runtime that says who it is.
+    #[must_use]
+    pub fn new(server_info: ServerInfo) -> Self {
+        Self { server_info: Some(server_info) }
+    }
+}
+
 payload! {
     /// Who serves. It says nothing about the revision of the protocol.
     #[derive(Default, Eq)]
@@ -98,6 +106,13 @@ payload! {
         name: Option<JsonString> = "name",
         /// A constant of the runtime, not its product version.
         version: Option<JsonString> = "version",
+    }
+}
+
+impl ServerInfo {
+    /// A runtime of this name and version.
+    pub fn new(name: impl Into<JsonString>, version: impl Into<JsonString>) -> Self {
+        Self { name: Some(name.into()), version: Some(version.into()) }
     }
 }
 
@@ -217,6 +232,13 @@ payload! {
     pub struct WorkingDirectoryResult {
         /// The absolute path.
         cwd: JsonString = "cwd",
+    }
+}
+
+impl WorkingDirectoryResult {
+    /// Of a session that works there.
+    pub fn new(cwd: impl Into<JsonString>) -> Self {
+        Self { cwd: cwd.into() }
     }
 }
 

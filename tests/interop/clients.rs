@@ -11,7 +11,7 @@ fn wrapper(place: &Place) -> PathBuf {
     script(place, "runtime", &format!("'{}' serve \"$@\"", env!("CARGO_BIN_EXE_dsh-wire")))
 }
 
-fn script(place: &Place, name: &str, command: &str) -> PathBuf {
+pub(crate) fn script(place: &Place, name: &str, command: &str) -> PathBuf {
     let path = place.home().join(name);
     let script = format!("#!/bin/sh\nexec {command}\n");
     std::fs::write(&path, script).unwrap();
@@ -20,7 +20,7 @@ fn script(place: &Place, name: &str, command: &str) -> PathBuf {
 }
 
 #[track_caller]
-fn passes(command: &mut Command) {
+pub(crate) fn passes(command: &mut Command) {
     let output = command.output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -11,3 +11,4 @@ mod either;
 mod environment;
 mod inspect;
 mod same_conversation;
+mod tap;

@@ -1,7 +1,6 @@
 //! Aborts, withdrawal, the flush mark and memory, at sizes where a leak or a race would show.
 
 use std::thread;
-use std::time::{Duration, Instant};
 
 use dsh_wire::frame::Frame;
 use dsh_wire::line::DEFAULT_LIMIT;
@@ -206,10 +205,18 @@ fn the_default_limit_is_64_mib_to_the_byte() {
     }
 }
 
-/// How long a peer takes for a stream of notifications in pieces of one length.
-fn time(stream: &[u8], piece: usize) -> Duration {
+/// Nanoseconds that this thread has had the processor.
+#[cfg(target_os = "linux")]
+fn thread_time() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The processor time that a peer takes for a stream of notifications in pieces of one length.
+#[cfg(target_os = "linux")]
+fn time(stream: &[u8], piece: usize) -> u64 {
     let mut peer: Peer<()> = Peer::with_seed(1);
-    let (start, mut events) = (Instant::now(), 0);
+    let (start, mut events) = (thread_time(), 0);
     for piece in stream.chunks(piece) {
         peer.push(piece);
         while let Some(event) = peer.next_event() {
@@ -217,21 +224,25 @@ fn time(stream: &[u8], piece: usize) -> Duration {
             events += 1;
         }
     }
+    let time = thread_time() - start;
     assert_eq!(events, stream.iter().filter(|byte| **byte == b'\n').count());
-    start.elapsed()
+    time
 }
 
 #[test]
+#[ignore = "a measurement, for a quiet machine; what it would show of the code is counted in src/line.rs"]
+#[cfg(target_os = "linux")]
 fn a_long_line_costs_at_most_twice_what_small_frames_do() {
     let len = if cfg!(debug_assertions) { 2 << 20 } else { DEFAULT_LIMIT };
     let long = [notification(len), b"\n".to_vec()].concat();
     let small = [notification(250), b"\n".to_vec()].concat().repeat(len / 251);
     for piece in [1 << 16, 1] {
-        // In turns, and the best of each, since what else the machine does comes and goes.
-        let turns: Vec<_> = (0..5).map(|_| [&long, &small].map(|stream| time(stream, piece))).collect();
-        let best = |of: usize| turns.iter().map(|turn| turn[of]).min().unwrap();
-        println!("{len} bytes in pieces of {piece}: {:?} in one line, {:?} in small frames", best(0), best(1));
-        assert!(best(0) <= best(1) * 2, "in pieces of {piece}: {turns:?}");
+        // The median of turns, since a busy machine slows both halves of one.
+        let ratio = |_| time(&long, piece) as f64 / time(&small, piece) as f64;
+        let mut ratios: Vec<f64> = (0..5).map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        println!("one line of {len} bytes in pieces of {piece}, × the time of small frames: {ratios:.2?}");
+        assert!(ratios[2] <= 2.0, "in pieces of {piece}: {ratios:?}");
     }
 }
 

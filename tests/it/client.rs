@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dsh_wire::client::{Delivery, Filter, Policy, Rung, RungEnd};
+use dsh_wire::client::{Delivery, Filter, Graces, Policy, Rung, RungEnd, RuntimeRequest};
+use dsh_wire::frame::RpcError;
 use dsh_wire::json::JsonBuf;
 use dsh_wire::peer::AbortToken;
 use dsh_wire::stdio::{
@@ -373,10 +374,7 @@ fn what_cannot_be_started_says_so() {
     };
     let (fault, text) = spawn(&Launch::new("no-such-runtime"));
     assert_eq!(fault, SpawnFault::ProgramMissing);
-    assert_eq!(
-        text,
-        "cannot start the runtime: cannot start \"no-such-runtime\" in the current directory: there is no such program"
-    );
+    assert_eq!(text, "cannot start \"no-such-runtime\" in the current directory: there is no such program");
     assert_eq!(spawn(&faulty(&[]).cwd("/no/such/dir")).0, SpawnFault::NoDirectory);
     assert_eq!(spawn(&Launch::new("/etc/passwd")).0, SpawnFault::NotExecutable);
     assert_eq!(spawn(&Launch::new("/etc")).0, SpawnFault::ProgramIsDirectory);
@@ -398,6 +396,130 @@ fn requests_of_the_runtime_are_refused_or_answered_and_never_block() {
     client.answer(request.reply, &json!({ "yes": true })).unwrap();
     answered.next_timeout(&mut client, SECOND).unwrap().unwrap();
     close(client);
+}
+
+#[test]
+fn a_run_answers_what_the_runtime_asks_in_it() {
+    let mut harness = harness(&["ask-in-turn"]);
+    let mut asked = Vec::new();
+    let options = RunOptions::new().timeout(5 * SECOND).on_request(|request| {
+        asked.push(request.method.to_string());
+        Ok(json!({ "decision": "approved" }))
+    });
+    assert_eq!(harness.session("s").run("hello", options).unwrap().final_response, "echo: hello");
+    assert_eq!(asked, ["approval/request"]);
+    // An error as well; and nobody answers where no run does.
+    let answered = harness.client().subscribe(Filter::all().method("got.response"), Policy::Lossless);
+    let refuse = |_: &RuntimeRequest| Err::<(), _>(RpcError::new(7, "not today", None));
+    harness.session("s").run("again", RunOptions::new().on_request(refuse)).unwrap();
+    harness.session("s").run("and again", RunOptions::new().timeout(5 * SECOND)).unwrap();
+    let error = |harness: &mut DeepSeekHarness| {
+        let delivery = answered.next_timeout(harness.client(), SECOND).unwrap().unwrap();
+        delivery.notification().unwrap().params.member("error").unwrap().get().to_owned()
+    };
+    assert_eq!(error(&mut harness), r#"{"code":7,"message":"not today"}"#);
+    assert_eq!(error(&mut harness), r#"{"code":-32601,"message":"method not found: approval/request"}"#);
+    // What was kept, and is not wanted any more, is refused.
+    harness.client().take_requests(true);
+    let prompt: PendingCall<JsonBuf> =
+        harness.client().start_call("session/prompt", &json!({ "sessionId": "s" }), &CallOptions::default()).unwrap();
+    while harness.client().counters().requests < 4 {
+        harness.client().pump(SECOND).unwrap();
+    }
+    harness.client().take_requests(false);
+    within(SECOND, || harness.client().finish(prompt)).unwrap();
+    assert!(harness.client().next_request().is_none());
+    harness.close();
+}
+
+#[test]
+fn runs_of_two_sessions_go_on_together() {
+    let mut harness = harness(&["ask-in-turn", "events=20"]);
+    let seen = std::cell::Cell::new(0);
+    let options = || {
+        let options = RunOptions::new().timeout(5 * SECOND).on_notification(|_| seen.set(seen.get() + 1));
+        options.on_request(|_| Ok(json!({})))
+    };
+    let mut runs = Vec::new();
+    for session in ["a", "b"] {
+        runs.push(harness.session(session).start_run(session, options()).unwrap());
+    }
+    let busy = harness.session("a").start_run("more", RunOptions::new()).unwrap_err();
+    assert_eq!(busy.to_string(), "cannot start a run on session \"a\": a run on it has been started and not finished");
+    assert!(matches!(harness.session("b").run("more", RunOptions::new()).unwrap_err().kind(), ErrorKind::SessionBusy));
+    let mut results = Vec::new();
+    within(5 * SECOND, || {
+        while !runs.is_empty() {
+            harness.client().pump(SECOND).unwrap();
+            runs.retain_mut(|run| {
+                let end = run.try_finish(harness.client());
+                results.extend(end.map(|end| end.unwrap()));
+                results.last().is_none_or(|last| last.session_id != *run.session_id())
+            });
+        }
+    });
+    let said: Vec<_> = results.iter().map(|result| (&*result.final_response, result.events().count())).collect();
+    assert_eq!(said, [("echo: a", 24), ("echo: b", 24)]);
+    assert_eq!(seen.get(), results.iter().map(|result| result.notifications.len()).sum::<usize>());
+    // One after the other does as well; the end is taken once, and then there is room for the next.
+    let first = harness.session("a").start_run("one", options()).unwrap();
+    let mut second = harness.session("b").start_run("two", options()).unwrap();
+    assert_eq!(within(SECOND, || first.finish(harness.client())).unwrap().final_response, "echo: one");
+    within(SECOND, || {
+        while second.try_finish(harness.client()).is_none_or(|end| end.is_err()) {
+            harness.client().pump(SECOND).unwrap();
+        }
+    });
+    assert!(matches!(second.try_finish(harness.client()).unwrap().unwrap_err().kind(), ErrorKind::NoSuchCall));
+    drop(second);
+    harness.session("b").run("three", options()).unwrap();
+    harness.close();
+}
+
+#[test]
+fn a_started_run_ends_with_its_deadline_its_token_or_the_runtime() {
+    let mut harness = harness(&["never-idle", "kill=boom"]);
+    let token = harness.client().abort_token("enough");
+    let timed = harness.session("a").start_run("hello", RunOptions::new().timeout(Duration::from_millis(50))).unwrap();
+    let aborted = harness.session("b").start_run("hello", RunOptions::new().token(&token)).unwrap();
+    let open = harness.session("c").start_run("hello", RunOptions::new()).unwrap();
+    let error = within(SECOND, || timed.finish(harness.client())).unwrap_err();
+    assert!(error.is_timeout() && error.session_id().is_some_and(|id| *id == "a".into()), "{error}");
+    token.abort();
+    let error = within(SECOND, || aborted.finish(harness.client())).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Aborted(_)), "{error}");
+    within(SECOND, || harness.client().call("boom", &())).unwrap_err();
+    let error = within(SECOND, || open.finish(harness.client())).unwrap_err();
+    assert_eq!((error.exit(), error.session_id().unwrap().to_string()), (Some(Exit::Signal(9)), "c".into()));
+    assert_eq!(harness.client().pending_calls(), 0);
+    harness.close();
+}
+
+#[test]
+fn answers_that_the_runtime_does_not_read_are_bounded() {
+    let mut options = options();
+    options.max_backlog = 50_000;
+    // It asks more than it could be answered into its pipe before it reads.
+    let mut client = HarnessClient::spawn_with(&faulty(&["ask-first=3000"]), options).unwrap();
+    let error = within(SECOND, || client.initialize(&route())).unwrap_err();
+    let Cause::Backlog { name, held } = &error.closed().unwrap().cause else { panic!("{error}") };
+    assert!(name == "answers to the runtime" && (50_000..300_000).contains(held), "{name}: {held}");
+    close(client);
+}
+
+#[test]
+fn a_ladder_without_patience_says_how_it_ended() {
+    let mut options = options();
+    options.graces =
+        Graces { shutdown: Duration::ZERO, stdin: Duration::ZERO, terminate: Duration::ZERO, kill: Duration::ZERO };
+    let launch = faulty(&["ignore-eof", "ignore-term", "silent=shutdown"]);
+    let mut client = HarnessClient::spawn_with(&launch, options).unwrap();
+    client.initialize(&route()).unwrap();
+    let report = within(SECOND, || client.close());
+    assert_eq!(report.exit, Some(Exit::Signal(9)), "{report}");
+    let rungs: Vec<_> = report.rungs.iter().map(|rung| (rung.rung, rung.end)).collect();
+    assert_eq!(rungs.last(), Some(&(Rung::Kill, RungEnd::Exited)), "{report}");
+    assert_eq!(rungs.len(), 4);
 }
 
 #[test]
@@ -673,4 +795,28 @@ fn an_agent_asks_the_client() {
     }
     assert_eq!(client.counters().refused, 0);
     assert_eq!(client.close().exit, Some(Exit::Code(0)));
+}
+
+/// A run ends when its session is idle, or goes on until what it has started is done.
+#[cfg(feature = "cli")]
+#[test]
+fn a_run_can_wait_for_its_sub_agents() {
+    let launch = Launch::new(env!("CARGO_BIN_EXE_dsh-wire")).arg("serve");
+    let route = dsh_wire::wire::InitializeParams::new("/", "deepseek-official", "deepseek-v4-flash");
+    let mut harness = DeepSeekHarness::start(&HarnessOptions::new(launch, route)).unwrap();
+    let ends = |harness: &mut DeepSeekHarness, session: &str, until_settled: bool| {
+        let options = RunOptions::new().timeout(20 * SECOND).until_settled(until_settled);
+        let result = harness.session(session).run("@agent @slow 0.3 from the child", options).unwrap();
+        result.notifications.iter().filter(|n| n.method.to_string() == "subagent.finished").count()
+    };
+    assert_eq!(ends(&mut harness, "a", false), 0);
+    assert_eq!(ends(&mut harness, "b", true), 1);
+    // As a started run as well, beside another.
+    let options = || RunOptions::new().timeout(20 * SECOND).until_settled(true);
+    let run = harness.session("c").start_run("@agent @slow 0.3 from the child", options()).unwrap();
+    let other = harness.session("d").start_run("hello", options()).unwrap();
+    let result = run.finish(harness.client()).unwrap();
+    assert!(result.notifications.iter().any(|n| n.method.to_string() == "subagent.finished"));
+    assert_eq!(other.finish(harness.client()).unwrap().final_response, "echo: hello");
+    harness.close();
 }

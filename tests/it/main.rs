@@ -21,7 +21,11 @@ mod frame;
 mod heavy;
 #[cfg(feature = "stdio")]
 mod host;
+#[cfg(all(feature = "stdio", feature = "log"))]
+mod journal;
 mod json;
+#[cfg(feature = "stdio")]
+mod launch;
 mod peer;
 mod proof;
 #[path = "../properties/mod.rs"]

@@ -134,6 +134,45 @@ fn answers_echo_the_id_byte_for_byte() {
 }
 
 #[test]
+fn a_request_over_the_limit_is_refused_with_its_id_while_it_comes() {
+    let mut peer: Peer<&str> = Peer::with_seed_and_limit(1, 100);
+    peer.push(format!(r#"{{"id":7,"method":"big","params":{{"text":"{}"#, "x".repeat(200)).as_bytes());
+    let (incoming, mut outgoing) = peer.split();
+    let Some(Event::RequestTooLong { method, reply, limit: 100 }) = incoming.into_next_event() else { panic!() };
+    assert_eq!(method, "big");
+    outgoing.refuse_too_long(reply, 100).unwrap();
+    assert_eq!(
+        sent(&mut peer),
+        [
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"the request is longer than the line limit of 100 bytes"}}"#
+        ]
+    );
+    assert_eq!(peer.replies_owed(), 0);
+}
+
+#[test]
+#[cfg(feature = "std")]
+fn connections_choose_ids_of_their_own() {
+    let first_id = |mut peer: Peer<&str>| {
+        peer.request("m", &(), "", None).unwrap();
+        id_of(&sent(&mut peer)[0])
+    };
+    let ids = [Peer::new(), Peer::default(), Peer::with_limit(10)].map(first_id);
+    assert!(ids[0] != ids[1] && ids[0] != ids[2] && ids[1] != ids[2], "{ids:?}");
+    assert_eq!(Peer::<&str>::with_limit(10).lines().limit(), 10);
+}
+
+#[test]
+fn small_frames_leave_in_few_pieces() {
+    let mut peer: Peer<&str> = Peer::with_seed(1);
+    for _ in 0..1000 {
+        peer.notify("session.event", &json!({"text": "x".repeat(100)})).unwrap();
+    }
+    let len = peer.outgoing().len();
+    assert_eq!(peer.outgoing().chunks().count(), len / (64 << 10) + 1);
+}
+
+#[test]
 fn an_answer_that_cannot_be_written_gives_the_right_to_answer_back() {
     let mut peer: Peer<&str> = Peer::with_seed(1);
     peer.push(b"{\"id\":1,\"method\":\"m\"}\n");

@@ -3,15 +3,20 @@
 //! `DSH_WIRE_CASES=n` runs n random cases a property, or as many as half a minute has room for; `DSH_WIRE_EXHAUSTIVE=n`
 //! sets the length of the texts that are all tried. Both are for release builds, with which `.ci/run` raises them.
 
+use std::time::Duration;
+
 use crate::properties::{self, exhaustive};
 
 fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
+/// A slow machine does fewer random cases; it does not wait for them.
+const TIME: Duration = Duration::from_secs(30);
+
 /// The property of one fuzz target.
 fn holds(name: &str) {
-    properties::holds(name, setting("DSH_WIRE_CASES", 4000));
+    properties::holds(name, setting("DSH_WIRE_CASES", 4000), TIME);
 }
 
 #[test]

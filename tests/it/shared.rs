@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use dsh_wire::client::{Delivery, Filter, Policy};
+use dsh_wire::client::{Client, Delivery, Filter, Policy, RuntimeRequest};
 use dsh_wire::json::JsonBuf;
-use dsh_wire::peer::AbortToken;
+use dsh_wire::peer::{AbortToken, Peer};
+use dsh_wire::server::Server;
 use dsh_wire::stdio::{
-    CallOptions, Cause, Error, ErrorKind, Exit, HarnessClient, PendingCall, RunOptions, SharedClient,
-    SharedSubscription, Stderr,
+    CallOptions, Cause, CloseReport, DeepSeekHarness, Error, ErrorKind, Exit, HarnessClient, HarnessOptions, Launch,
+    PendingCall, RunOptions, RunResult, SharedClient, SharedSession, SharedSubscription, Stderr, Subscription, Waker,
 };
 use dsh_wire::wire::ContentBlock;
 use serde_json::json;
@@ -34,11 +35,26 @@ fn closed_here(error: &Error) {
 
 #[test]
 fn handles_go_to_any_thread() {
-    fn check<T: Send + Sync>() {}
-    check::<SharedClient>();
-    check::<SharedSubscription>();
-    check::<PendingCall<JsonBuf>>();
-    check::<Error>();
+    fn shared<T: Send + Sync + 'static>() {}
+    fn moved<T: Send + 'static>() {}
+    shared::<SharedClient>();
+    shared::<SharedSession>();
+    shared::<SharedSubscription>();
+    shared::<PendingCall<JsonBuf>>();
+    shared::<Subscription>();
+    shared::<Error>();
+    shared::<RunResult>();
+    shared::<CloseReport>();
+    shared::<RuntimeRequest>();
+    shared::<Waker>();
+    shared::<AbortToken>();
+    shared::<Launch>();
+    shared::<HarnessOptions>();
+    moved::<HarnessClient>();
+    moved::<DeepSeekHarness>();
+    moved::<Client>();
+    moved::<Peer<()>>();
+    moved::<Server>();
 }
 
 #[test]
@@ -60,6 +76,39 @@ fn eight_threads_make_a_thousand_calls_each() {
         });
     });
     assert_eq!((client.counters().responses, client.kept_calls()), (8001, 0));
+    close(&client);
+}
+
+#[test]
+fn a_call_that_pumps_for_itself_leaves_nobody_waiting() {
+    let client = shared(&["silent=quiet"]);
+    let short = CallOptions::default().timeout(Duration::from_millis(10));
+    let done = AtomicUsize::new(0);
+    within(20 * SECOND, || {
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..30 {
+                        // So close after each other that they pump for themselves, where the other thread does not call.
+                        (0..20).for_each(|_| drop(client.call("echo", &json!({})).unwrap()));
+                        // The answers of the other thread come while this one waits in vain, and after.
+                        let error = client.call_with::<JsonBuf>("quiet", &json!({}), &short).unwrap_err();
+                        assert!(error.is_timeout(), "{error}");
+                    }
+                    done.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            // Waits for something else, again and again.
+            while done.load(Ordering::Relaxed) < 2 {
+                assert!(client.wait_for_request(Duration::from_millis(3)).unwrap().is_none());
+            }
+        });
+    });
+    // Alone again, and after a pause in which the thread has taken over.
+    for pause in [0, 1, 3, 10] {
+        thread::sleep(Duration::from_millis(pause));
+        within(SECOND, || client.call("echo", &json!({}))).unwrap();
+    }
     close(&client);
 }
 
@@ -136,6 +185,36 @@ fn runs_of_many_threads() {
         });
         close(&client);
     }
+}
+
+#[test]
+fn runs_answer_the_runtime_each_on_its_thread() {
+    let client = shared(&["ask-in-turn"]);
+    client.initialize(&route()).unwrap();
+    let answered = client.subscribe(Filter::all().method("got.response"), Policy::Lossless);
+    within(10 * SECOND, || {
+        thread::scope(|scope| {
+            for name in ["a", "b", "c"] {
+                let client = client.clone();
+                scope.spawn(move || {
+                    for _ in 0..10 {
+                        let options = RunOptions::new().on_request(|_| Ok(json!({ "decision": "approved" })));
+                        client.session(name).run(name, options.collect(false)).unwrap();
+                    }
+                });
+            }
+        });
+    });
+    for _ in 0..30 {
+        let answer = answered.next_timeout(SECOND).unwrap().unwrap();
+        let result = answer.notification().unwrap().params.member("result").unwrap();
+        assert_eq!(result.get(), r#"{"decision":"approved"}"#);
+    }
+    // No run is left to answer.
+    client.session("d").run("d", RunOptions::new()).unwrap();
+    assert!(answered.next().unwrap().notification().unwrap().params.member("error").is_some());
+    assert_eq!(client.counters().refused, 1);
+    close(&client);
 }
 
 #[test]

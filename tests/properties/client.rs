@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use dsh_wire::client::{Call, Client, Delivery, Event, Failure, Filter, Limits, Place, Policy, Run, SubscriptionId};
+use dsh_wire::client::{Call, Client, Delivery, Event, Failure, Filter, Limits, Observed, Policy, Run, SubscriptionId};
 use dsh_wire::json::{Json, JsonBuf, JsonString};
 use dsh_wire::peer::{self, AbortToken, CallId, DropReason, Peer, Reply, SendError};
 use dsh_wire::wire::{Notification, NotificationBody, NotificationBuf, PromptResult, Status};
@@ -53,7 +53,7 @@ struct World {
     requests: VecDeque<(JsonString, JsonBuf, Reply)>,
     /// Those that wait for their answer; the second is the mirror's.
     replies: Vec<(Reply, Reply)>,
-    runs: Vec<Observed>,
+    runs: Vec<Watched>,
     next: u64,
     counted: [u64; 10],
 }
@@ -86,7 +86,7 @@ struct Subscription {
 }
 
 /// A run and what it has been shown.
-struct Observed {
+struct Watched {
     run: Run,
     session: JsonString,
     until_idle: bool,
@@ -187,7 +187,7 @@ impl World {
             26 if self.runs.len() < 3 => {
                 let session = JsonString::from(Json::new(SESSIONS[choices.below(5)]).unwrap().as_str().unwrap());
                 let (run, until_idle) = (self.client.run(session.clone()), choices.below(4) > 0);
-                self.runs.push(Observed {
+                self.runs.push(Watched {
                     run: if until_idle { run } else { run.until_finished() },
                     session,
                     until_idle,
@@ -547,7 +547,7 @@ impl World {
             .requests
             .iter()
             .map(|(method, params, _)| method.as_json_str().get().len() + params.as_json().get().len());
-        let most = [requests.sum(), held].into_iter().find(|bytes| *bytes > 0);
+        let most = [requests.sum(), self.mirror.answers_waiting(), held].into_iter().find(|bytes| *bytes > 0);
         assert_eq!(self.client.backlog_over(0).map(|(_, bytes)| bytes), most);
         let counters = self.client.counters();
         let counted = [
@@ -583,6 +583,8 @@ impl World {
         }
         self.takes_requests = false;
         while self.client.next_request().is_some() {}
+        let waits = self.client.outgoing().len();
+        self.client.outgoing().consume(waits);
         assert_eq!(self.client.backlog_over(0), None);
     }
 }
@@ -624,19 +626,19 @@ impl Subscription {
     }
 }
 
-impl Observed {
+impl Watched {
     fn observe(
         &mut self,
         notification: &Notification<'_>,
         parents: &BTreeMap<JsonString, JsonString>,
-        observe: impl FnOnce(&mut Run) -> Place,
+        observe: impl FnOnce(&mut Run) -> Observed,
     ) {
         self.reports_status |= notification.status().is_some();
         let (was_over, before) = (self.run.is_finished(), self.inside.len());
         let place = observe(&mut self.run);
         let concerned = concerns(parents, &self.session, notification);
         if was_over || !concerned {
-            assert_eq!(place, Place::Outside);
+            assert_eq!(place, Observed::Unrelated);
             return;
         }
         let own = notification.session_id().is_some_and(|session| session == self.session.as_json_str());
@@ -656,7 +658,7 @@ impl Observed {
         });
         self.note(place, n);
         self.drain();
-        if place == Place::Outside {
+        if place == Observed::Unrelated {
             assert_eq!(self.inside.len(), before);
         }
     }
@@ -669,17 +671,17 @@ impl Observed {
 
     fn drain(&mut self) {
         while let Some((buf, place)) = self.run.next_held() {
-            assert!(matches!(place, Place::Inside | Place::Last));
+            assert!(matches!(place, Observed::Related | Observed::Last));
             self.note(place, number(buf.params.as_json()));
         }
     }
 
-    fn note(&mut self, place: Place, n: u64) {
-        if let Place::Inside | Place::Last = place {
+    fn note(&mut self, place: Observed, n: u64) {
+        if let Observed::Related | Observed::Last = place {
             assert!(!self.last, "the last one was told");
             self.inside.push(n);
         }
-        self.last |= place == Place::Last;
+        self.last |= place == Observed::Last;
         assert!(!self.last || self.run.is_finished() && self.run.held() == 0);
     }
 

@@ -26,6 +26,7 @@ pub(crate) fn check(length: usize) -> u64 {
     plan(NUMBER, length + 1, "", "");
     plan(NUMBER, length, "[", "]");
     plan(STRING, length, "\"", "\"");
+    plan(STRING, length, "{\"a\":\"", "\"}");
     plan(STRING, length - 1, "[\"\\ud83d", "\"]");
     plan(WORD, length, "", "");
     plan(WORD, length - 1, "{\"a\":", "}");

@@ -40,13 +40,9 @@ pub(crate) const ALL: [(&str, Property); 7] = [
     ("client", client::check),
 ];
 
-/// How long a property may take. Random cases that do not fit in are left out, so that a slow machine loses some of
-/// them and not its patience.
-const TIME: Duration = Duration::from_secs(30);
-
 /// The property of this name on the corpus of its fuzz target and on so many random inputs, odd lines among them; on
-/// fewer where [`TIME`] is up before.
-pub(crate) fn holds(name: &str, cases: usize) {
+/// fewer where the time is up before.
+pub(crate) fn holds(name: &str, cases: usize, time: Duration) {
     let (_, check) = ALL.into_iter().find(|(of, _)| *of == name).expect("the name of a property");
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
     let mut seeds = 0;
@@ -63,8 +59,8 @@ pub(crate) fn holds(name: &str, cases: usize) {
     let cases = cases / if operations { 10 } else { 1 };
     let start = Instant::now();
     for case in 0..cases {
-        if start.elapsed() > TIME {
-            println!("{name}: {case} of {cases} cases in {TIME:?}");
+        if start.elapsed() > time {
+            println!("{name}: {case} of {cases} cases in {time:?}");
             break;
         }
         let mut input = if case % 2 == 0 { odd.line() } else { Vec::new() };

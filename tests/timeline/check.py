@@ -73,7 +73,8 @@ def check_fixtures(browser):
         expected = sorted([["", 0]] + [[replaced(session), depth(session)] for session in lanes])
         assert sorted(seen["lanes"]) == expected, f"{name}: {seen['lanes']} {expected}"
         assert colours(browser) > 8, name
-        assert browser.complaints() == [], name
+        complaints = browser.complaints()
+        assert complaints == [], (name, complaints)
     print("every fixture is shown as it was recorded")
 
 

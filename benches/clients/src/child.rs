@@ -26,7 +26,7 @@ pub fn serve(name: &str, bytes: usize) {
     let frames = frames(name, bytes);
     // Without the buffer of `io::stdout`, which looks for line ends.
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned().expect("a descriptor"));
-    let mut stdin = BufReader::new(io::stdin().lock());
+    let mut stdin = BufReader::new(File::from(io::stdin().as_fd().try_clone_to_owned().expect("a descriptor")));
     let (mut line, mut answer) = (Vec::new(), Vec::new());
     loop {
         line.clear();
@@ -94,7 +94,7 @@ fn turn(stdout: &mut impl Write, frames: &[u8], answer: &[u8]) {
 /// The JSON text of a member that is a number or a plain string.
 fn value<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     // Other clients put a space behind the colon.
-    let start = line.windows(name.len()).position(|window| window == name)? + name.len();
+    let start = memchr::memmem::find(line, name)? + name.len();
     let rest = line.get(start..)?.trim_ascii_start();
     let len = match rest.first()? {
         b'"' => memchr::memchr(b'"', &rest[1..])? + 2,
@@ -107,8 +107,8 @@ fn value<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
 pub fn pong() {
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned().expect("a descriptor"));
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned().expect("a descriptor"));
-    let mut byte = [0];
-    while matches!(stdin.read(&mut byte), Ok(1)) {
-        stdout.write_all(&byte).and_then(|()| stdout.flush()).expect("a reader");
+    let mut bytes = [0; 4096];
+    while let Ok(len @ 1..) = stdin.read(&mut bytes) {
+        stdout.write_all(&bytes[..len]).and_then(|()| stdout.flush()).expect("a reader");
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! - `dsh-wire-client-bench`: receiving, as ratios; repetitions take turns, and medians are shown.
 //! - `… trip`: round trips; pin it: `taskset -c 0 dsh-wire-client-bench trip`.
+//! - `… peers`: receiving, against other clients; with `--features peers`, and `tests/interop/setup` before.
 //! - `… memory`, `… paused`: peak memory, each in a process of its own.
+//! - `… tap DSH_WIRE`: a round trip through `dsh-wire tap`, and through two pipelines of `tee`, ÷ one without.
 //! - `… child CORPUS BYTES`: the fake runtime.
 
 mod child;
@@ -10,7 +12,13 @@ mod child;
 #[allow(dead_code, reason = "shared with the other bench")]
 mod corpus;
 mod measure;
+#[cfg(feature = "peers")]
+mod peers;
+#[cfg(not(feature = "peers"))]
+#[path = "peers_unavailable.rs"]
+mod peers;
 mod raw;
+mod tap;
 
 use std::time::{Duration, Instant};
 
@@ -37,8 +45,10 @@ fn main() {
         ["child", corpus, bytes] => child::serve(corpus, bytes.parse().expect("a number")),
         ["trip"] => trips(),
         ["trip", which, count] => trip_loop(which, count.parse().expect("a number")),
+        ["tap", dsh_wire] => tap::trips(dsh_wire),
         ["memory"] => memory(),
         ["paused"] => paused(),
+        ["peers"] => peers::table(),
         ["receive", which, corpus, turns] => receive_loop(which, corpus, turns.parse().expect("a number")),
         [] => receive(&["small", "mix", "large"]),
         [corpus] => receive(&[corpus]),

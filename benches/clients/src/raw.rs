@@ -7,6 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use crate::READ;
 
+/// Every notification is longer, and every answer shorter.
+const ANSWER: usize = 100;
+
 /// A child and its pipes, without a buffer in between.
 pub struct Raw {
     child: Child,
@@ -16,40 +19,44 @@ pub struct Raw {
 
 impl Raw {
     pub fn spawn(args: &[&str]) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("a path"))
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a child");
+        Self::start(Command::new(std::env::current_exe().expect("a path")).args(args))
+    }
+
+    /// Any program that answers as the fake runtime does.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a child");
         let stdin = OwnedFd::from(child.stdin.take().expect("piped")).into();
         let stdout = OwnedFd::from(child.stdout.take().expect("piped")).into();
         Self { child, stdin, stdout }
     }
 
-    /// Asks for a blast, reads it, splits it at `\n` and discards it; returns how many lines there were.
+    /// Asks for a blast, reads it, splits it at `\n` and discards it, without as much as keeping a line that a read has
+    /// cut; returns how many lines there were.
     pub fn blast(&mut self) -> usize {
         self.stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"raw\",\"method\":\"blast\"}\n").expect("a reader");
-        let mut buffer = vec![0; READ + (2 << 20)];
-        let (mut end, mut lines) = (0, 0);
+        let mut buffer = vec![0; READ];
+        // `before`: the length of the line that the last read has cut.
+        let (mut before, mut lines) = (0, 0);
         loop {
-            let len = self.stdout.read(&mut buffer[end..end + READ]).expect("a child");
+            let len = self.stdout.read(&mut buffer).expect("a child");
             assert!(len > 0, "the child has gone");
-            let searched = end;
-            end += len;
             let mut start = 0;
-            for at in memchr::memchr_iter(b'\n', &buffer[searched..end]) {
-                let line = &buffer[start..searched + at];
+            for at in memchr::memchr_iter(b'\n', &buffer[..len]) {
                 lines += 1;
                 // Only the answer is as short as that.
-                if line.len() < 60 && line.ends_with(b"{}}") {
+                if before + at - start < ANSWER {
                     return lines - 1;
                 }
-                start = searched + at + 1;
+                (before, start) = (0, at + 1);
             }
-            buffer.copy_within(start..end, 0);
-            end -= start;
+            before += len - start;
         }
+    }
+
+    /// Sends so many bytes and waits until they are back.
+    pub fn echo(&mut self, bytes: &mut [u8]) {
+        self.stdin.write_all(bytes).expect("a reader");
+        self.stdout.read_exact(bytes).expect("a writer");
     }
 
     pub fn ping(&mut self) {

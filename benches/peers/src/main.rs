@@ -2,6 +2,7 @@
 //!
 //! - `dsh-wire-bench`: all figures, with interleaved repetitions and medians.
 //! - `dsh-wire-bench decode | readers | typed | encode | lines | round-trip | serve`: one of the tables.
+//! - `dsh-wire-bench tell TURNS`: notifications out of `serve`, for a profiler.
 //! - `dsh-wire-bench count SUBJECT CORPUS`: one pass, for callgrind.
 //! - `dsh-wire-bench level`: the vector instructions that this machine seems to have.
 //! - `dsh-wire-bench run SUBJECT CORPUS`: passes for two seconds, for a profiler.
@@ -33,6 +34,7 @@ fn main() {
         ["lines"] => lines::table(),
         ["round-trip"] => round_trip::table(),
         ["serve"] => serve::table(),
+        ["tell", turns] => serve::tell(turns.parse().expect("a number")),
         ["count", subject, corpus] => {
             let corpus = corpus::generate(known(corpus), 1 << 18);
             std::hint::black_box(decode::pass(subject, &corpus, &corpus.lines()));

@@ -1,7 +1,10 @@
 //! The serving end: notifications out of `serve` through a pipe, and requests through it and back, against what the
-//! pipe alone can do. Pin it: `taskset -c 0,1 dsh-wire-bench serve`.
+//! pipe alone can do; beside it the transport of the reference server, under node. Pin it: `taskset -c 0,1
+//! dsh-wire-bench serve`; on one processor (`taskset -c 0`) a hand-over to another thread costs the least.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write, pipe};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -95,15 +98,85 @@ impl Served {
         served
     }
 
-    /// One request and its answer.
     fn trip(&mut self, request: &str) -> usize {
-        let mut line = Vec::with_capacity(256);
-        line.extend_from_slice(request.as_bytes());
-        line.push(b'\n');
-        self.requests.write_all(&line).expect("it reads");
-        line.clear();
-        self.answers.read_until(b'\n', &mut line).expect("it answers")
+        trip(&mut self.requests, &mut self.answers, request)
     }
+}
+
+/// One request and its answer.
+fn trip(requests: &mut impl Write, answers: &mut impl BufRead, request: &str) -> usize {
+    let mut line = Vec::with_capacity(256);
+    line.extend_from_slice(request.as_bytes());
+    line.push(b'\n');
+    requests.write_all(&line).expect("it reads");
+    line.clear();
+    answers.read_until(b'\n', &mut line).expect("it answers")
+}
+
+/// The transport of the reference server.
+struct Node {
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Node {
+    /// `None` where node or the package is not installed.
+    fn start() -> Option<Self> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let package = here.join("../../target/interop/node/node_modules/@deepseek-ai/dsh-sdk-protocol");
+        if !package.exists() {
+            return None;
+        }
+        let mut child = Command::new("node")
+            .args([&here.join("src/serve.mjs"), &package])
+            .arg(EVENTS.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let (requests, answers) = (child.stdin.take()?, BufReader::with_capacity(1 << 16, child.stdout.take()?));
+        Some(Self { child, requests, answers })
+    }
+
+    fn tell(&mut self) -> usize {
+        self.requests.write_all(b"{\"method\":\"tell\"}\n").expect("it reads");
+        drain(&mut self.answers, EVENTS)
+    }
+
+    fn trip(&mut self, request: &str) -> usize {
+        trip(&mut self.requests, &mut self.answers, request)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A request that is handed to another thread, which answers: what one that goes through an agent cannot go below.
+fn handing_over() -> (PipeWriter, PipeReader) {
+    let (mut input, ping) = pipe().expect("a pipe");
+    let (pong, mut output) = pipe().expect("a pipe");
+    let (hand, handed) = channel::<Vec<u8>>();
+    std::thread::spawn(move || handed.iter().all(|bytes| output.write_all(&bytes).is_ok()));
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(len @ 1..) = input.read(&mut buffer) {
+            if hand.send(buffer[..len].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    (ping, pong)
+}
+
+fn ping_pong(ping: &mut PipeWriter, pong: &mut PipeReader) -> usize {
+    let mut buffer = [0; 256];
+    ping.write_all(&[b'x'; 64]).expect("it reads");
+    pong.read(&mut buffer).expect("it answers")
 }
 
 /// The same pipe as a description of its own in non-blocking mode, as [`dsh_wire::stdio::OwnStdio`] makes it.
@@ -117,7 +190,7 @@ fn reopened(fd: &impl std::os::fd::AsRawFd, write: bool) -> std::os::fd::OwnedFd
 const O_NONBLOCK: i32 = 0o4000;
 
 /// Reads until so many lines have come; returns the bytes.
-fn drain(from: &mut BufReader<PipeReader>, lines: usize) -> usize {
+fn drain(from: &mut impl BufRead, lines: usize) -> usize {
     let (mut seen, mut bytes) = (0, 0);
     while seen < lines {
         let buffer = from.fill_buf().expect("a pipe");
@@ -127,6 +200,17 @@ fn drain(from: &mut BufReader<PipeReader>, lines: usize) -> usize {
         from.consume(len);
     }
     bytes
+}
+
+/// Notifications alone, for a profiler.
+pub fn tell(turns: usize) {
+    let mut served = Served::start();
+    let start = std::time::Instant::now();
+    for _ in 0..turns {
+        served.go.send(()).expect("it tells");
+        drain(&mut served.answers, EVENTS);
+    }
+    println!("{:.3} µs each", start.elapsed().as_secs_f64() * 1e6 / (turns * EVENTS) as f64);
 }
 
 pub fn table() {
@@ -147,8 +231,9 @@ pub fn table() {
             bytes.chunks(1 << 16).for_each(|chunk| raw_writer.write_all(chunk).expect("it is read"));
         }
     });
-    let (mut ping, pong) = echo();
-    let mut pong = pong;
+    let (mut ping, mut pong) = echo();
+    let (mut handed_ping, mut handed_pong) = handing_over();
+    let node = Node::start().map(std::cell::RefCell::new);
     let served = std::cell::RefCell::new(served);
     let get = r#"{"id":7,"method":"session/working-directory/get","params":{"sessionId":"s"}}"#;
     let wait = r#"{"id":7,"method":"session/wait","params":{"sessionId":"s"}}"#;
@@ -170,39 +255,38 @@ pub fn table() {
         ),
         ("session/wait", Box::new(|| (0..TRIPS).map(|_| served.borrow_mut().trip(wait)).sum())),
         ("through an agent", Box::new(|| (0..TRIPS).map(|_| served.borrow_mut().trip(get)).sum())),
-        (
-            "ping-pong",
-            Box::new(move || {
-                let mut buffer = [0; 256];
-                let request = [b'x'; 64];
-                (0..TRIPS)
-                    .map(|_| {
-                        ping.write_all(&request).expect("it reads");
-                        pong.read(&mut buffer).expect("it answers")
-                    })
-                    .sum()
-            }),
-        ),
+        ("ping-pong", Box::new(|| (0..TRIPS).map(|_| ping_pong(&mut ping, &mut pong)).sum())),
+        ("hand-over", Box::new(|| (0..TRIPS).map(|_| ping_pong(&mut handed_ping, &mut handed_pong)).sum())),
     ];
+    if let Some(node) = &node {
+        subjects.push(("node: events", Box::new(|| node.borrow_mut().tell())));
+        subjects.push(("node: request", Box::new(|| (0..TRIPS).map(|_| node.borrow_mut().trip(wait)).sum())));
+    }
     let (wall, process) = take_turns_of_threads(15, &mut subjects);
     println!("{EVENTS} notifications of {line} bytes, {TRIPS} round trips; medians");
     report("wall clock", &wall);
+    // That of node is another process's.
     report("processor time of all threads", &process);
 }
 
 fn report(clock: &str, times: &Times) {
     println!("{clock}:");
     for (names, count) in [
-        (&["notifications", "prepared bytes"][..], EVENTS),
-        (&["session/wait", "through an agent", "ping-pong"], TRIPS),
+        (&["notifications", "prepared bytes", "node: events"][..], EVENTS),
+        (&["session/wait", "through an agent", "ping-pong", "hand-over", "node: request"], TRIPS),
     ] {
         for name in names {
             println!("  {name:18} {:8.3} µs each", times.seconds(name) * 1e6 / count as f64);
         }
     }
-    for (of, by) in
-        [("notifications", "prepared bytes"), ("session/wait", "ping-pong"), ("through an agent", "ping-pong")]
-    {
+    for (of, by) in [
+        ("notifications", "prepared bytes"),
+        ("session/wait", "ping-pong"),
+        ("through an agent", "ping-pong"),
+        ("through an agent", "hand-over"),
+        ("node: events", "notifications"),
+        ("node: request", "session/wait"),
+    ] {
         println!("  {of} ÷ {by}: {:.2}", times.ratio(of, by));
     }
 }

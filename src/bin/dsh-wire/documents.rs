@@ -27,7 +27,9 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    print(&script)
+    // clap_complete 4.6.12 writes the dash of our name in two ways in what it writes for bash, and completes nothing behind
+    // a subcommand then.
+    print(String::from_utf8_lossy(&script).replace("dsh__subcmd__wire", "dsh__wire").as_bytes())
 }
 
 /// Print the manual, or write it as files

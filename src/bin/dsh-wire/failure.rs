@@ -23,7 +23,7 @@ impl Exit {
     pub(crate) const GONE: Self = Self(3);
     /// The time was up.
     pub(crate) const TIMED_OUT: Self = Self(4);
-    /// The runtime broke the protocol.
+    /// The runtime broke the protocol, or the client did not keep to the recording.
     pub(crate) const PROTOCOL: Self = Self(5);
 
     /// A signal asked us to end; 130 for Ctrl-C.
@@ -123,11 +123,6 @@ impl From<TurnFailed> for Failure {
 
 fn write_report(out: &mut impl Write, error: &(dyn Error + 'static)) -> io::Result<()> {
     let known = error.downcast_ref::<stdio::Error>();
-    let error: &(dyn Error + 'static) = match known.map(stdio::Error::kind) {
-        // It says all by itself.
-        Some(ErrorKind::Spawn(spawn)) => spawn,
-        _ => error,
-    };
     writeln!(out, "error: {}", Visible(&error.to_string()))?;
     if let Some(answer) = known.and_then(stdio::Error::rpc) {
         // As it came: it may be a number that no integer holds.

@@ -8,10 +8,12 @@ mod failure;
 mod image;
 mod inspect;
 mod interrupt;
+mod replay;
 mod run;
 mod runtime;
 mod serve;
 mod status;
+mod tap;
 mod terminal;
 mod timeline;
 mod view;
@@ -38,6 +40,8 @@ enum Command {
     Call(call::Args),
     Serve(serve::Args),
     Inspect(inspect::Args),
+    Tap(tap::Args),
+    Replay(replay::Args),
     Timeline(timeline::Args),
     Doctor(doctor::Args),
     Completions(documents::CompletionsArgs),
@@ -51,7 +55,7 @@ Exit codes:
   2    wrong usage, an input that cannot be read, or a runtime that cannot be started
   3    the runtime is gone
   4    timed out
-  5    the runtime broke the protocol
+  5    the runtime broke the protocol, or the client of a replay departed from the recording
   130  interrupted; 143 by SIGTERM";
 
 fn main() -> ExitCode {
@@ -60,6 +64,8 @@ fn main() -> ExitCode {
         Command::Call(args) => call::call(&args),
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Replay(args) => replay::replay(&args),
+        Command::Tap(args) => return tap::tap(&args).unwrap_or_else(Failure::report),
         Command::Timeline(args) => timeline::timeline(&args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Completions(args) => documents::completions(&args, Cli::command()),

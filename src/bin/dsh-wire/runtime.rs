@@ -127,20 +127,12 @@ impl RuntimeArgs {
     }
 
     fn launch(&self) -> Result<Launch, Failure> {
-        let launch = match self.given() {
-            Some(launch) => launch,
-            None => {
-                let this = std::env::current_exe()
-                    .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
-                Launch::new(this).arg("serve")
-            }
-        };
-        self.equip(launch)
+        self.equip(launch(&self.runtime)?)
     }
 
     /// The program behind `--`, if there is one.
     pub(crate) fn given(&self) -> Option<Launch> {
-        self.runtime.split_first().map(|(program, args)| Launch::new(program).args(args))
+        given(&self.runtime)
     }
 
     /// Whether the arguments are those of `dsh`: nothing but a profile.
@@ -190,6 +182,20 @@ impl RuntimeArgs {
     }
 }
 
+/// The program and its arguments; the embedded runtime where there are none.
+pub(crate) fn launch(command: &[OsString]) -> Result<Launch, Failure> {
+    if let Some(launch) = given(command) {
+        return Ok(launch);
+    }
+    let this = std::env::current_exe()
+        .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
+    Ok(Launch::new(this).arg("serve"))
+}
+
+fn given(command: &[OsString]) -> Option<Launch> {
+    command.split_first().map(|(program, args)| Launch::new(program).args(args))
+}
+
 fn key_and_value(pair: &OsStr) -> Option<(&OsStr, &OsStr)> {
     let bytes = pair.as_bytes();
     let equals = bytes.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
@@ -201,6 +207,8 @@ pub(crate) struct Runtime {
     pub(crate) harness: DeepSeekHarness,
     pub(crate) interrupts: Interrupts,
     pub(crate) status: StatusLine,
+    /// What was asked for, and when it is up.
+    timeout: Option<Duration>,
     deadline: Option<Instant>,
     verbose: bool,
 }
@@ -224,6 +232,7 @@ impl Runtime {
             status: StatusLine::new("starting the runtime", alone),
             harness: DeepSeekHarness::with_client(client),
             interrupts,
+            timeout: args.timeout,
             deadline,
             verbose: args.verbose,
         };
@@ -271,6 +280,13 @@ impl Runtime {
     pub(crate) fn failure(&self, error: Error) -> Failure {
         match (error.kind(), self.interrupts.signal()) {
             (ErrorKind::Aborted(_), Some(signal)) => Failure::Failed(Exit::signal(signal), error.into()),
+            // What was left of the time for this call would say little.
+            (ErrorKind::TimedOut { .. }, _) => {
+                let session = error.session_id().map(|id| format!(" on session {id:?}")).unwrap_or_default();
+                let after = self.timeout.map(|timeout| format!(" after {timeout:?}")).unwrap_or_default();
+                let text = format!("cannot {}{session}: timed out{after}", error.attempted());
+                Failure::Failed(Exit::TIMED_OUT, text.into())
+            }
             _ => error.into(),
         }
     }

@@ -1,5 +1,7 @@
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::string::String;
+use std::vec::Vec;
 use std::{format, thread, vec};
 
 use super::*;

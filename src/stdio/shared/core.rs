@@ -1,17 +1,21 @@
 //! What the handles of a shared client have in common: the machine behind a lock, those who wait, and the thread that
 //! pumps.
 //!
-//! **No wake-up is lost**, because of one rule: whenever the lock is free, no entry of [`State::waiting`] holds.
-//! Whoever gives the lock back through [`Core::release`] sees to that, and whoever waits has made its entry, and looked,
-//! under the same lock. And whenever the thread that pumps waits for the descriptors while there is something else for
-//! it to do, the one who made that wakes it on giving the lock back.
+//! **No wake-up is lost**, because of three rules, which [`Core::release`] keeps whenever the lock is given back. No
+//! entry of [`State::waiting`] holds; whoever waits has made its entry, and looked, under the same lock. Who waits for
+//! the descriptors while there is something else to do is woken by the one who made that. And somebody pumps: the
+//! thread, or a call.
+//!
+//! A call that waits for its answer alone pumps for itself, so that the answer need not be handed from thread to thread:
+//! it *leads*, and the thread *rests*. The thread is called back as soon as a call ends its lead while others wait, or
+//! while there is anything else to do. Where calls follow each other closely it is left to rest in between, for
+//! [`REST`] at most.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::string::String;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,11 +24,15 @@ use std::vec::Vec;
 use crate::client::{Graces, SubscriptionId};
 use crate::json::JsonString;
 use crate::peer::{AbortToken, CallId, Mark};
-use crate::stdio::connection::{Connection, TOKENS};
+use crate::stdio::connection::{Connection, Patience, TOKENS};
 use crate::stdio::error::Cause;
 use crate::stdio::harness_client::HarnessClient;
+use crate::stdio::panic;
 use crate::stdio::pump::{Loan, Poller, Waker};
 use crate::stdio::signal::Signal;
+
+/// The longest time that nobody pumps, after a call: so long the next one can begin to lead.
+const REST: Duration = Duration::from_millis(2);
 
 std::thread_local! {
     /// The core whose lock this thread holds, by address; 0 for none. Code of the user's that runs then, a predicate
@@ -40,6 +48,8 @@ pub(super) struct Core {
     state: Mutex<State>,
     /// Ends the wait for the descriptors.
     waker: Waker,
+    /// Ends the rest of the thread that pumps.
+    called_back: Signal,
     /// Set with the lock held, once the client is closed or about to be: what was delivered is not given out any more.
     closed: AtomicBool,
     /// All handles are gone.
@@ -57,10 +67,27 @@ pub(super) struct State {
     pub(super) hungry: usize,
     /// Once one of them is set, the ladder is walked fast.
     hurry: Vec<AbortToken>,
-    /// The thread that pumps has something to do beside what the descriptors tell.
+    /// There is something to do for who pumps beside what the descriptors tell.
     poke: bool,
-    /// Whether the thread that pumps waits for the descriptors.
+    /// Whether who pumps waits for the descriptors.
     asleep: bool,
+    /// What the thread that pumps does.
+    thread: Thread,
+    /// A call pumps. Only while the thread rests.
+    led: bool,
+    /// The last call that waited did so alone, and the thread has not looked since.
+    alone: bool,
+    /// A call that led has failed the connection, as the thread would have: it ends.
+    broken: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Pumps,
+    /// Until the time is up.
+    RestsBriefly,
+    /// Until it is called back.
+    Rests,
 }
 
 #[derive(Debug)]
@@ -77,8 +104,8 @@ pub(super) enum Condition {
     Call(CallId),
     /// A delivery, or that there will be none.
     Delivery(SubscriptionId),
-    /// A delivery, or the end of a call.
-    Run(SubscriptionId, Vec<CallId>),
+    /// A delivery, the end of a call, or a request of the runtime where those are answered.
+    Run(SubscriptionId, Vec<CallId>, bool),
     /// That everything before has been written, or cannot be.
     Flushed(Mark),
     /// A request of the runtime, or that there will be none.
@@ -90,14 +117,16 @@ pub(super) enum Condition {
 }
 
 impl Condition {
-    fn holds(&self, state: &State) -> bool {
+    pub(super) fn holds(&self, state: &State) -> bool {
         let connection = state.client.connection();
         let machine = &connection.client;
         let delivery = |id: SubscriptionId| machine.has_delivery(id) || machine.is_deaf(id) || connection.has_ended();
         match self {
             Self::Call(call) => machine.has_ended(*call),
             Self::Delivery(id) => delivery(*id),
-            Self::Run(id, calls) => delivery(*id) || calls.iter().any(|call| machine.has_ended(*call)),
+            Self::Run(id, calls, answers) => {
+                delivery(*id) || calls.iter().any(|call| machine.has_ended(*call)) || *answers && machine.has_request()
+            }
             Self::Flushed(mark) => machine.is_flushed(*mark) || !connection.pump.output_open(),
             Self::Request => machine.has_request() || connection.has_ended(),
             Self::Free(session) => !state.running.contains(session) || connection.has_ended(),
@@ -132,6 +161,50 @@ impl State {
         self.poke |= !connection.client.outgoing().is_empty() || !connection.pump.output_open();
     }
 
+    /// Whether nobody pumps although somebody should.
+    fn is_deserted(&self) -> bool {
+        match self.thread {
+            _ if self.led => false,
+            Thread::Pumps => false,
+            Thread::Rests => true,
+            Thread::RestsBriefly => self.poke || !self.waiting.is_empty() || self.should_read(),
+        }
+    }
+
+    /// Whether the end has come, or is being brought about: the thread does that alone.
+    fn is_ending(&self) -> bool {
+        let connection = self.client.connection();
+        connection.has_ended() || !connection.pump.output_open()
+    }
+
+    /// Takes a turn in place of the thread, if that rests and no other call leads. As [`HarnessClient::turn_at_once`]
+    /// then.
+    fn lead(&mut self) -> Option<Option<Patience>> {
+        self.alone = self.waiting.is_empty() && !self.led;
+        if self.thread == Thread::Pumps || self.led || self.is_ending() {
+            return None;
+        }
+        self.poke = false;
+        let wanted = self.hungry > 0;
+        let turned = catch_unwind(AssertUnwindSafe(|| self.client.turn_at_once(wanted)));
+        // With the lock held: whoever gets it next must not meet a turn that was left half way.
+        if let Err(panic) = &turned {
+            self.fail(Some(panicked(&**panic)));
+        }
+        // What follows from the end is the thread's.
+        self.poke |= self.is_ending();
+        turned.ok()
+    }
+
+    /// Ends the connection: a callback has panicked, the poll has failed, or there is no reason but the end.
+    fn fail(&mut self, why: Option<io::Error>) {
+        self.broken = true;
+        let connection = self.connection();
+        connection.client.unsubscribe_all();
+        connection.fail(why.map_or(Cause::ClosedHere, Cause::Stopped));
+        connection.drain(&mut |_, _| {});
+    }
+
     /// Whether reading has stopped and should go on.
     fn should_read(&self) -> bool {
         let connection = self.client.connection();
@@ -161,11 +234,16 @@ impl Core {
             hurry: Vec::new(),
             poke: false,
             asleep: false,
+            thread: Thread::Pumps,
+            led: false,
+            alone: false,
+            broken: false,
         };
         Self {
             gate: Mutex::new(()),
             state: Mutex::new(state),
             waker,
+            called_back: Signal::default(),
             closed: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
         }
@@ -195,23 +273,31 @@ impl Core {
         Guard { state, before: HELD.replace(self.address()) }
     }
 
-    /// Gives the lock back; wakes everybody whose condition holds by now, and the pump if there is work for it.
+    /// Gives the lock back; wakes everybody whose condition holds by now, and who pumps if there is work.
     fn release(&self, mut state: Guard<'_>) {
         let ready = state.take_ready();
         let wake = state.asleep && (state.poke || state.should_read());
+        let deserted = state.is_deserted();
+        if deserted {
+            state.thread = Thread::Pumps;
+        }
         drop(state);
         ready.iter().for_each(|signal| signal.set());
         if wake {
             self.waker.wake();
+        }
+        if deserted {
+            self.called_back.set();
         }
     }
 
     /// Does something with the lock held, which must not block.
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
-        let result = act(&mut state);
+        // A panic in a `Decode` of the caller's must not leave others waiting.
+        let result = catch_unwind(AssertUnwindSafe(|| act(&mut state)));
         self.release(state);
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Writes with the lock free.
@@ -236,28 +322,61 @@ impl Core {
         mut look: impl FnMut(&mut State) -> Option<T>,
     ) -> Option<T> {
         let mut signal: Option<Arc<Signal>> = None;
+        let mut lead: Option<(Poller, io::Result<()>)> = None;
         loop {
-            let outcome = self.with(|state| {
-                if let Some(signal) = &signal {
+            let next = self.with(|state| {
+                if let Some((poller, result)) = lead.take() {
+                    state.asleep = false;
+                    state.led = false;
+                    state.connection().pump.put_poller(poller);
+                    if let Err(error) = result {
+                        state.fail(Some(error));
+                        state.poke = true;
+                    }
+                } else if let Some(signal) = &signal {
                     state.waiting.retain(|waiting| !Arc::ptr_eq(&waiting.signal, signal));
                 }
-                state.connection().expire();
                 if let Some(found) = look(state) {
-                    return Ok(Some(found));
+                    return Next::Return(Some(found));
+                }
+                if state.connection().expire()
+                    && let Some(found) = look(state)
+                {
+                    return Next::Return(Some(found));
+                }
+                if matches!(condition, Condition::Call(_))
+                    && let Some(patience) = state.lead()
+                {
+                    if let Some(found) = look(state) {
+                        return Next::Return(Some(found));
+                    }
+                    let Some(patience) = patience else { return Next::GoOn };
+                    if !state.is_ending()
+                        && let Some(poller) = state.connection().pump.take_poller()
+                    {
+                        state.asleep = true;
+                        state.led = true;
+                        return Next::Lead(patience, poller);
+                    }
                 }
                 let now = state.now();
                 if deadline.is_some_and(|deadline| now >= deadline) {
-                    return Ok(None);
+                    return Next::Return(None);
                 }
                 let signal = Arc::clone(signal.get_or_insert_default());
                 state.waiting.push(Waiting { condition: condition.clone(), token: token.cloned(), signal });
                 // Setting a token wakes nobody, unless it is one of the client's own.
                 let look = token.map(|_| TOKENS);
-                Err([deadline.map(|deadline| deadline - now), look].into_iter().flatten().min())
+                Next::Follow([deadline.map(|deadline| deadline - now), look].into_iter().flatten().min())
             });
-            match outcome {
-                Ok(found) => return found,
-                Err(limit) => signal.iter().for_each(|signal| signal.wait(limit)),
+            match next {
+                Next::Return(found) => return found,
+                Next::GoOn => {}
+                Next::Lead(patience, mut poller) => {
+                    let result = poller.wait(patience);
+                    lead = Some((poller, result));
+                }
+                Next::Follow(limit) => signal.iter().for_each(|signal| signal.wait(limit)),
             }
         }
     }
@@ -292,7 +411,7 @@ impl Core {
     pub(super) fn run(&self) {
         let mut state = self.lock();
         let mut why = None;
-        while why.is_none() && !self.stopped.load(Ordering::Acquire) {
+        while why.is_none() && !state.broken && !self.stopped.load(Ordering::Acquire) {
             state.poke = false;
             // Caught with the lock held: whoever gets it next must not meet a turn that was left half way.
             let turned = catch_unwind(AssertUnwindSafe(|| self.turn(&mut state)));
@@ -306,16 +425,15 @@ impl Core {
                     why = result.err();
                     state
                 }
+                Ok(Turned::Rest) => self.rest(state),
                 Ok(Turned::AtTheEnd) => self.finish_close(state),
                 Err(panic) => {
-                    why = Some(io::Error::other(text_of(&*panic)));
+                    why = Some(panicked(&*panic));
                     state
                 }
             };
         }
-        state.connection().client.unsubscribe_all();
-        state.connection().fail(why.map_or(Cause::ClosedHere, Cause::Stopped));
-        state.connection().drain(&mut |_, _| {});
+        state.fail(why);
         let ending = state.connection().end_close();
         self.release(state);
         // Waits a moment for the exit, with the lock free.
@@ -343,6 +461,10 @@ impl Core {
             state.connection().closed();
         }
         let Some(wait) = wait else { return Turned::GoOn };
+        let idle = state.waiting.is_empty() && state.connection().client.outgoing().is_empty() && !state.is_ending();
+        if std::mem::take(&mut state.alone) && idle {
+            return Turned::Rest;
+        }
         match state.connection().pump.take_poller() {
             Some(poller) => Turned::Wait([wait, until].into_iter().flatten().min(), poller),
             None => Turned::GoOn,
@@ -363,6 +485,22 @@ impl Core {
         state.asleep = false;
         state.connection().pump.put_poller(poller);
         (state, result)
+    }
+
+    /// Leaves the descriptors to the calls that wait alone, as long as there are such.
+    fn rest<'c>(&'c self, mut state: Guard<'c>) -> Guard<'c> {
+        loop {
+            let limit = (!state.led).then_some(REST);
+            state.thread = if state.led { Thread::Rests } else { Thread::RestsBriefly };
+            self.release(state);
+            self.called_back.wait(limit);
+            state = self.lock();
+            let go_on = state.led || std::mem::take(&mut state.alone);
+            if state.thread == Thread::Pumps || !go_on {
+                state.thread = Thread::Pumps;
+                return state;
+            }
+        }
     }
 
     /// The ladder is at its end: takes the status of the process with the lock free.
@@ -406,11 +544,23 @@ impl Drop for Guard<'_> {
 enum Turned {
     GoOn,
     Wait(Option<Duration>, Poller),
+    /// Calls pump for themselves just now.
+    Rest,
     /// The ladder has been walked.
     AtTheEnd,
 }
 
-fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    std::format!("a callback has panicked: {}", text.unwrap_or("without a text"))
+/// What there is to do for a thread that waits, once it has looked.
+enum Next<T> {
+    Return(Option<T>),
+    /// Look again.
+    GoOn,
+    /// Wait for the descriptors.
+    Lead(Patience, Poller),
+    /// Wait to be told.
+    Follow(Patience),
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> io::Error {
+    io::Error::other(std::format!("a callback has panicked: {}", panic::text(panic).unwrap_or("without a text")))
 }

@@ -36,8 +36,9 @@ pub use subscription::{SharedDeliveries, SharedSubscription};
 
 /// A [`HarnessClient`] for many threads: clone it, call it from anywhere, close it from anywhere.
 ///
-/// One thread behind it moves the bytes. A call writes its request on the thread of the caller and waits for the
-/// answer there, so calls of many threads are in flight together. Input is always read, but for backpressure: while a
+/// One thread behind it moves the bytes, but while a call waits alone its own thread does, so that the answer need not
+/// be handed over. A call writes its request on the thread of the caller and waits for the answer there, so calls of
+/// many threads are in flight together. Input is always read, but for backpressure: while a
 /// [lossless](Policy::Lossless) subscription holds more than 1 MiB, the runtime is held up until that has been taken
 /// from, unless a call or a run waits. A subscription that waits does not count there: another thread is expected to
 /// take from the full one.
@@ -46,8 +47,8 @@ pub use subscription::{SharedDeliveries, SharedSubscription};
 /// thread. Handles of subscriptions and sessions of other threads do not keep a client alive that has no clone left;
 /// their waits end with [`Cause::ClosedHere`](super::Cause::ClosedHere).
 ///
-/// The predicate of a filter, and the callback for stderr, run on the thread that pumps. They must not use the client
-/// that they belong to: that is a panic.
+/// The predicate of a filter, and the callback for stderr, run on the thread that moves the bytes, one at a time. They
+/// must not use the client that they belong to: that is a panic.
 ///
 /// ```no_run
 /// use dsh_wire::stdio::{Launch, SharedClient, RunOptions};
@@ -139,7 +140,8 @@ impl SharedClient {
     }
 
     /// Whether requests of the runtime are kept for [`next_request`](Self::next_request). Otherwise, and at first,
-    /// they are refused with -32601.
+    /// they are refused with -32601, also those that have been kept and not taken. A run can answer them as well, see
+    /// [`RunOptions::on_request`](super::RunOptions::on_request); each goes to whoever takes it first.
     pub fn take_requests(&self, take: bool) {
         self.core().with(|state| state.client.take_requests(take));
     }

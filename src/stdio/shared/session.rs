@@ -8,14 +8,14 @@ use std::vec::Vec;
 use super::SharedClient;
 use super::core::{Condition, Core};
 use super::subscription::SharedSubscription;
-use crate::client::{Filter, Policy};
+use crate::client::{Filter, Policy, RuntimeRequest};
 use crate::json::JsonString;
-use crate::peer::CallId;
+use crate::peer::{CallId, Reply};
 use crate::stdio::error::{Error, ErrorKind};
 use crate::stdio::harness::new_session_id;
 use crate::stdio::harness_client::PendingCall;
 use crate::stdio::options::CallOptions;
-use crate::stdio::run::{self, FINISH, HELD, Host, Input, Progress, RunOptions, RunResult};
+use crate::stdio::run::{self, Answer, FINISH, HELD, Host, Input, Progress, RunOptions, RunResult};
 use crate::wire::{Decode, Method};
 
 impl SharedClient {
@@ -135,8 +135,12 @@ impl Turn<'_> {
         // Before the prompt is sent, so that nothing is missed.
         let filter = Filter::all().session_tree(id.clone());
         let events = SharedSubscription::new(core, format!("a run on {id:?}"), filter, Policy::Lossless);
-        let progress = Progress::new(core.with(|state| state.client.run_on(id.clone())), options);
-        run::drive(&mut Waited { core, events }, id, input, progress, self.deadline)
+        let (run, answering) = core.with(|state| {
+            let answering = options.answers().then(|| state.client.answering());
+            state.client.run_on(id).map(|run| (run, answering))
+        })?;
+        let progress = Progress::new(run, options);
+        run::drive(&mut Waited { core, events, answering }, id, input, progress, self.deadline)
     }
 }
 
@@ -150,6 +154,21 @@ impl Drop for Turn<'_> {
 struct Waited<'c> {
     core: &'c Arc<Core>,
     events: SharedSubscription,
+    /// Held while the run answers requests of the runtime.
+    answering: Option<Arc<()>>,
+}
+
+/// A request that has come too late to be answered is refused.
+impl Drop for Waited<'_> {
+    fn drop(&mut self) {
+        if self.answering.take().is_some() {
+            let loan = self.core.with(|state| {
+                state.client.choose_requests();
+                state.lend_writer()
+            });
+            self.core.write(loan);
+        }
+    }
 }
 
 impl Host for Waited<'_> {
@@ -163,6 +182,18 @@ impl Host for Waited<'_> {
 
     fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
         self.core.with(|state| state.client.try_finish(call))
+    }
+
+    fn next_request(&mut self) -> Option<RuntimeRequest> {
+        self.core.with(|state| state.client.next_request())
+    }
+
+    fn answer(&mut self, reply: Reply, answer: &Answer) {
+        let loan = self.core.with(|state| {
+            state.client.queue_answer_of_run(reply, answer);
+            state.lend_writer()
+        });
+        self.core.write(loan);
     }
 
     fn note_held(&mut self, held: usize) {
@@ -193,16 +224,12 @@ impl Host for Waited<'_> {
     ) -> Result<(), Error> {
         let Some(id) = self.events.id() else { return Ok(()) };
         let calls: Vec<CallId> = calls.iter().flatten().copied().collect();
-        let condition = Condition::Run(id, calls.clone());
+        let answers = self.answering.is_some();
+        let condition = Condition::Run(id, calls, answers);
         let token = progress.token().cloned();
         self.core.with(|state| state.hungry += 1);
         self.core.wait(&condition, until, token.as_ref(), |state| {
-            let connection = state.client.connection();
-            let machine = &connection.client;
-            let found = machine.has_delivery(id)
-                || connection.has_ended()
-                || calls.iter().any(|call| machine.has_ended(*call))
-                || token.as_ref().is_some_and(|token| token.is_aborted());
+            let found = condition.holds(state) || token.as_ref().is_some_and(|token| token.is_aborted());
             found.then_some(())
         });
         self.core.with(|state| state.hungry -= 1);

@@ -19,6 +19,7 @@ mod recording;
 mod row;
 
 use std::io::{self, BufWriter, Read, Write};
+use std::time::Duration;
 
 use dsh_wire::peer::Peer;
 use properties::choices::Random;
@@ -41,7 +42,7 @@ fn main() -> io::Result<()> {
         }
         Some("trace") => trace(Random::new(number(1)), &mut out)?,
         Some("exhaustive") => writeln!(out, "{} texts", properties::exhaustive::check(number(1) as usize))?,
-        Some("property") => properties::holds(&arguments[1], number(2) as usize),
+        Some("property") => properties::holds(&arguments[1], number(2) as usize, Duration::MAX),
         _ => panic!("usage: differential generate SEED LINES | differential trace SEED"),
     }
     out.flush()

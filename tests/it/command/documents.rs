@@ -101,10 +101,12 @@ fn is_there(program: &str) -> bool {
 /// As bash calls it when the tab key is pressed behind the last of these words.
 #[test]
 fn bash_completes() {
-    let script = format!(
-        "{}\ncomplete -p dsh-wire || exit 1\n_dsh-wire dsh-wire \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"\necho \"${{COMPREPLY[@]}}\"",
-        completions("bash")
-    );
+    let call = r#"
+        registered=$(complete -p dsh-wire) || exit 1
+        function=${registered#*-F }
+        "${function%% *}" dsh-wire "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+        echo "${COMPREPLY[@]}""#;
+    let script = completions("bash") + call;
     let complete = |words: &[&str]| {
         let set = format!("COMP_WORDS=(dsh-wire {}); COMP_CWORD={}\n{script}", words.join(" "), words.len());
         let output = Command::new("bash").args(["--norc", "-c", &set]).output().unwrap();
@@ -135,17 +137,13 @@ fn command(program: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Formats it as `man` does; anything that it finds fault with is on stderr.
+/// Formats it as `man` does, without bold and underlined; anything that it finds fault with is on stderr.
 #[track_caller]
 fn formatted(page: &[u8]) -> String {
-    let output: Output = with_stdin(command("groff", &["-man", "-Tutf8", "-ww", "-rHY=0"]), page, 1 << 16);
+    let output: Output = with_stdin(command("groff", &["-man", "-Tutf8", "-ww", "-rHY=0", "-P-cbou"]), page, 1 << 16);
     exits(&output, 0);
     assert_eq!(stderr(&output), "");
-    // Without the escapes for bold and underlined.
-    let text = stdout(&output);
-    let mut parts = text.split('\x1b');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
+    stdout(&output)
 }
 
 #[test]

@@ -150,11 +150,12 @@ fn a_time_that_is_up_is_4() {
     let ends_at_eof = "cat > /dev/null";
     let text = with_runtime(&["run", "x", "--timeout", "0.2"], ends_at_eof).output().unwrap();
     exits(&text, 4);
-    assert!(stderr(&text).starts_with("error: cannot call initialize: timed out after "), "{}", stderr(&text));
+    assert!(stderr(&text).starts_with("error: cannot call initialize: timed out after 200ms\n"), "{}", stderr(&text));
     let text =
         with_runtime(&["run", "x", "--timeout", "0.2"], &ready("take; receipt; cat > /dev/null")).output().unwrap();
     exits(&text, 4);
     assert!(stderr(&text).starts_with("error: cannot finish the run on session "), "{}", stderr(&text));
+    assert!(stderr(&text).contains(": timed out after 200ms\n"), "{}", stderr(&text));
     exits(&with_runtime(&["call", "m", "--timeout", "0"], ends_at_eof).output().unwrap(), 4);
     // Each waits a second for the answer to `shutdown`.
     assert!(start.elapsed() < Duration::from_secs(8));

@@ -269,6 +269,9 @@ shutdown                                 0                                      
     let (figures, summary) = told.rsplit_once("13 lines, ").unwrap();
     assert_eq!(figures, expected);
     assert!(summary.ends_with("1 damaged\n"));
+    let output = with_stdin(dsh_wire(["inspect", "--stats", "--method", "init*"]), RECORDING.as_bytes(), 4096);
+    let told = stdout(&output);
+    assert!(told.contains("\ninitialize") && !told.contains("shutdown") && told.ends_with("; 2 shown\n"), "{told}");
 }
 
 #[test]

@@ -5,8 +5,10 @@ mod doctor;
 mod documents;
 mod failure;
 mod inspect;
+mod replay;
 mod run;
 mod signal;
+mod tap;
 pub(crate) mod terminal;
 mod timeline;
 

@@ -2,7 +2,7 @@
 
 use dsh_wire::frame::Frame;
 
-use super::facts::Facts;
+use super::facts::{Call, Facts};
 use super::input::{Content, Item};
 
 /// What a line is.
@@ -95,6 +95,14 @@ impl Filter {
             && matches_any(&self.method, [facts.method.as_deref()])
             && matches_any(&self.event, [facts.event.as_ref().map(|event| &*event.kind)])
             && matches_any(&self.session, [facts.session.as_deref(), facts.child.as_deref()])
+    }
+
+    /// The same for a request that waits for its answer.
+    pub(crate) fn passes_call(&self, call: &Call) -> bool {
+        (self.kind.is_empty() || self.kind.contains(&Kind::Request))
+            && matches_any(&self.method, [Some(&*call.method)])
+            && matches_any(&self.event, [None])
+            && matches_any(&self.session, [call.session.as_deref()])
     }
 }
 

@@ -54,7 +54,7 @@ fn last_of(class: usize) -> u64 {
     let (half, class) = (1 << (BITS - 1), class as u64);
     let shift = (class / half).saturating_sub(1);
     let first = class - shift * half;
-    (first << shift) + (1 << shift) - 1
+    (first << shift) + ((1 << shift) - 1)
 }
 
 #[cfg(test)]

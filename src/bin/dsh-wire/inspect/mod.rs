@@ -1,6 +1,5 @@
 //! `dsh-wire inspect`: what a byte stream or a recording holds, line by line, while it comes.
 
-pub(crate) mod calls;
 mod counts;
 mod detail;
 mod facts;
@@ -17,11 +16,11 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use dsh_wire::line::DEFAULT_LIMIT;
+use dsh_wire::recording::Calls;
 
 use crate::failure::Failure;
 use crate::terminal::Styles;
 
-use calls::Calls;
 use counts::Counts;
 use facts::Facts;
 use filter::{Filter, Kind};
@@ -111,7 +110,8 @@ pub(crate) fn inspect(args: &Args) -> Result<(), Failure> {
     let written = if args.json {
         counts.write_json(&mut out, &input, shown)
     } else {
-        let figures = if args.stats { stats.write(&mut out, &calls, styles) } else { Ok(()) };
+        let unanswered = calls.unanswered().filter(|call| args.filter.passes_call(call));
+        let figures = if args.stats { stats.write(&mut out, unanswered, styles) } else { Ok(()) };
         figures.and_then(|()| counts.write_table(&mut out, &input, shown))
     };
     written.and_then(|()| out.flush()).map_err(Failure::output)

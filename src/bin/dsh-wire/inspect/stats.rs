@@ -1,12 +1,12 @@
 //! Figures of a whole conversation, in memory that does not grow with it.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 use dsh_wire::frame::NotAFrame;
 use dsh_wire::peer::DropReason;
 
-use super::calls::Calls;
 use super::facts::{Call, Facts};
 use super::filter::Kind;
 use super::histogram::Histogram;
@@ -36,7 +36,8 @@ struct Sum {
 impl Sum {
     fn add(&mut self, bytes: u64) {
         self.count += 1;
-        self.bytes += bytes;
+        // What an entry says that it misses may be any number.
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 
@@ -86,8 +87,16 @@ impl Stats {
         self.largest.insert(place, Large { len: item.len, number: item.number, what });
     }
 
-    pub(crate) fn write(&self, out: &mut impl Write, calls: &Calls<Call>, styles: Styles) -> io::Result<()> {
-        self.write_latencies(out, calls, styles)?;
+    /// With the requests that no answer has come for.
+    pub(crate) fn write<'a>(
+        &self,
+        out: &mut impl Write,
+        unanswered: impl Iterator<Item = &'a Call>,
+        styles: Styles,
+    ) -> io::Result<()> {
+        let mut waiting = Groups::default();
+        unanswered.for_each(|call| *waiting.of(&call.method) += 1);
+        self.write_latencies(out, &waiting, styles)?;
         self.write_sums(out, styles)?;
         if !self.largest.is_empty() {
             heading(out, styles, format_args!("{:>12}  {:>9}  largest frames", "bytes", "line"))?;
@@ -106,9 +115,8 @@ impl Stats {
         Ok(())
     }
 
-    fn write_latencies(&self, out: &mut impl Write, calls: &Calls<Call>, styles: Styles) -> io::Result<()> {
-        let mut unanswered = Groups::<u64>::default();
-        calls.unanswered().for_each(|call| *unanswered.of(&call.method) += 1);
+    fn write_latencies(&self, out: &mut impl Write, unanswered: &Groups<u64>, styles: Styles) -> io::Result<()> {
+        let bold = styles.heading();
         let mut rows: Vec<_> = self.latencies.sorted_by(Histogram::count);
         let none = Histogram::default();
         for (name, _) in unanswered.sorted_by(|count| *count) {
@@ -119,12 +127,11 @@ impl Stats {
         if rows.is_empty() {
             return Ok(());
         }
-        let columns = format_args!(
-            "{:<32}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>10}",
-            "latency of", "answered", "median", "90 %", "99 %", "longest", "unanswered"
-        )
-        .to_string();
-        heading(out, styles, format_args!("{columns}"))?;
+        write!(out, "{bold}{:<32}  {:>8}", "latency of", "answered")?;
+        for column in ["median", "90 %", "99 %", "longest"] {
+            write!(out, "  {column:>8}")?;
+        }
+        writeln!(out, "  {:>10}{bold:#}", "unanswered")?;
         for (name, histogram) in rows {
             write!(out, "{}  {:>8}", padded(&cut(name, 32), 32), histogram.count())?;
             for part in [0.5, 0.9, 0.99, 1.0] {
@@ -150,7 +157,7 @@ impl Stats {
         ] {
             rows.extend(groups.all().map(|(name, sum)| (kind, name, *sum)));
         }
-        rows.sort_by(|(.., a), (.., b)| b.bytes.cmp(&a.bytes));
+        rows.sort_by_key(|&(kind, name, sum)| (Reverse(sum.bytes), kind, name));
         heading(out, styles, format_args!("{:>12}  {:>6}  {:>9}  {:>8}  what", "bytes", "share", "lines", "mean"))?;
         for (kind, name, Sum { count, bytes }) in rows {
             let share = bytes as f64 / self.total.bytes.max(1) as f64 * 100.0;

@@ -1,0 +1,209 @@
+//! `dsh-wire tap`: stands between a client and a runtime, passes on every byte, and records the conversation.
+
+mod flow;
+mod record;
+mod signals;
+mod spool;
+mod view;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use dsh_wire::recording::Direction;
+use dsh_wire::stdio::{SpawnFault, Stderr};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions};
+
+use crate::failure::{Exit, Failure};
+use flow::Flows;
+use record::Log;
+use spool::{Recorder, Spool};
+
+/// Stand between a client and a runtime, and record what they say
+///
+/// Let the client start this in place of its runtime. Every byte of stdin, stdout and stderr is passed on as it comes, and
+/// so are the ends of the streams, backpressure, signals and the exit code. The log never holds the conversation up: what
+/// it cannot take in time, or has no room for, is left out, and the log says how much that was.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Args {
+    /// The file to write; one that exists is written anew
+    #[arg(long, value_name = "FILE")]
+    log: PathBuf,
+
+    /// Blank what people and models say, what tools are given and give back, and what looks like a key, in the log
+    ///
+    /// Only names that the protocol is made of stay. Every blanked text keeps its length in bytes.
+    #[arg(long)]
+    redact: bool,
+
+    /// Show on stderr what goes by
+    #[arg(long)]
+    print: bool,
+
+    /// The program to start and its arguments; the embedded runtime if left out
+    #[arg(last = true, value_name = "RUNTIME")]
+    runtime: Vec<OsString>,
+}
+
+const EXAMPLE: &str = "\
+Example:
+  dsh-wire run \"hello\" -- dsh-wire tap --log talk.jsonl -- dsh --profile sdk
+
+A client that starts its runtime by a path gets a script in its place:
+  #!/bin/sh
+  exec dsh-wire tap --log \"$HOME/talk-$$.jsonl\" -- dsh \"$@\"
+
+Exit codes:
+  that of the runtime; it dies of the signal that the runtime died of
+  2    wrong usage, a log that cannot be written, or a runtime that cannot be started";
+
+/// How long the streams of a runtime that has exited may be quiet before nothing more is expected of whoever still
+/// holds them.
+const QUIET: Duration = Duration::from_millis(250);
+
+/// What the log gets at the end to write the rest.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+pub(crate) fn tap(args: &Args) -> Result<ExitCode, Failure> {
+    let log = Log::create(&args.log, args.redact)
+        .map_err(|error| Failure::usage(format!("cannot write the log '{}': {error}", args.log.display())))?;
+    let ours = Standard::take().map_err(failed("take the standard streams"))?;
+    let mut child = start(&args.runtime)?;
+    let pid = Pid::from_child(&child);
+    // What is ignored in us stays ignored in the runtime, which has been started before.
+    let forwarding = signals::forward(pid).map_err(failed("listen for signals"))?;
+
+    let log = Consumer::start("log", |spool| log.run(spool)).map_err(failed("start a thread"))?;
+    let view = args
+        .print
+        .then(|| {
+            let stderr = ours.stderr.try_clone()?;
+            Consumer::start("view", |spool| view::run(spool, stderr))
+        })
+        .transpose()
+        .map_err(failed("start a thread"))?;
+    let spools = [Some(&log), view.as_ref()].into_iter().flatten().map(|consumer| Arc::clone(&consumer.spool));
+    let recorder = Arc::new(Recorder::new(spools.collect()));
+    let outputs = connect(&mut child, ours, &recorder).map_err(failed("start a thread"))?;
+
+    // Waited for without taking the status: until then the process id is the runtime's alone.
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while matches!(rustix::process::waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
+    forwarding.stop();
+    let status = child.wait().map_err(failed("learn how the runtime ended"))?;
+    outputs.drain(QUIET);
+    let deadline = Instant::now() + LAST_WORDS;
+    if !log.finish(deadline) {
+        tell(format_args!("the log '{}' is too slow: its end is missing", args.log.display()));
+    }
+    if let Some(view) = view {
+        view.finish(deadline);
+    }
+    Ok(die_like(status))
+}
+
+fn start(runtime: &[OsString]) -> Result<Child, Failure> {
+    let launch = crate::runtime::launch(runtime)?.own_group(false).stderr(Stderr::Tail);
+    let child = match launch.clone().dies_with_parent(true).spawn() {
+        // It hears of our death by the end of its input, then.
+        Err(error) if error.fault() == SpawnFault::NoSetpriv => launch.spawn(),
+        outcome => outcome,
+    };
+    child.map_err(Failure::usage)
+}
+
+/// Our standard streams.
+struct Standard {
+    stdin: File,
+    stdout: File,
+    stderr: File,
+}
+
+impl Standard {
+    /// Takes stdin and stdout away, so that whoever is at the other end sees when they are closed.
+    fn take() -> io::Result<Self> {
+        let take = |fd| rustix::io::fcntl_dupfd_cloexec(fd, 3).map(File::from);
+        let taken = Self {
+            stdin: take(rustix::stdio::stdin())?,
+            stdout: take(rustix::stdio::stdout())?,
+            stderr: take(rustix::stdio::stderr())?,
+        };
+        let null = File::options().read(true).write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
+        Ok(taken)
+    }
+}
+
+/// Starts all flows; returns those out of the runtime.
+fn connect(child: &mut Child, ours: Standard, recorder: &Arc<Recorder>) -> io::Result<Flows> {
+    let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(io::Error::other("the runtime has no pipes"));
+    };
+    // It ends with the process, if not before.
+    Flows::new().start(ours.stdin, stdin, Direction::ClientToServer, recorder)?;
+    let mut outputs = Flows::new();
+    outputs.start(stdout, ours.stdout, Direction::ServerToClient, recorder)?;
+    outputs.start(stderr, ours.stderr, Direction::Stderr, recorder)?;
+    Ok(outputs)
+}
+
+/// A thread that takes what went by out of a spool.
+struct Consumer {
+    spool: Arc<Spool>,
+    /// Hears nothing, and that the thread has ended.
+    ended: Receiver<()>,
+}
+
+impl Consumer {
+    fn start(name: &str, run: impl FnOnce(&Spool) + Send + 'static) -> io::Result<Self> {
+        let (end, ended) = mpsc::channel();
+        let spool = Arc::new(Spool::default());
+        let theirs = Arc::clone(&spool);
+        std::thread::Builder::new().name(name.into()).spawn(move || {
+            let _end = end;
+            run(&theirs);
+        })?;
+        Ok(Self { spool, ended })
+    }
+
+    /// Whether it has taken all before the deadline.
+    fn finish(&self, deadline: Instant) -> bool {
+        self.spool.finish();
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
+    }
+}
+
+/// Ends us as the runtime has ended.
+fn die_like(status: ExitStatus) -> ExitCode {
+    if let Some(signal) = status.signal() {
+        // One core is enough.
+        let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        return ExitCode::from(u8::try_from(signal).map_or(1, |number| 128 | number));
+    }
+    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+/// A word on stderr, where the runtime's stderr goes, too; none where it would have to wait for a reader.
+fn tell(what: std::fmt::Arguments<'_>) {
+    let stderr = rustix::stdio::stderr();
+    let mut fds = [PollFd::from_borrowed_fd(stderr, PollFlags::OUT)];
+    if matches!(rustix::event::poll(&mut fds, Some(&Timespec::default())), Ok(1)) {
+        let _ = rustix::io::write(stderr, format!("dsh-wire tap: {what}\n").as_bytes());
+    }
+}
+
+fn failed<E: std::fmt::Display>(attempt: &str) -> impl FnOnce(E) -> Failure + '_ {
+    move |error| Failure::Failed(Exit::FAILED, format!("cannot {attempt}: {error}").into())
+}

@@ -1,0 +1,170 @@
+//! The recording, as a file that may be slow or full.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dsh_wire::recording::{Direction, Entry, What, redact};
+
+use super::spool::{Lines, Part, Piece, Seen, Spool};
+use super::tell;
+
+/// Entries are written together, up to about so many bytes.
+const BATCH: usize = 64 << 10;
+
+const DIRECTIONS: [Direction; 3] = [Direction::ClientToServer, Direction::ServerToClient, Direction::Stderr];
+
+/// A file that takes entries.
+pub(super) struct Log {
+    path: PathBuf,
+    file: File,
+    redact: bool,
+    /// A file that can be cut back to its last whole entry, and how long it is up to there.
+    cut: Option<u64>,
+    /// Without that: the end of what was written is no line end.
+    torn: bool,
+    /// What waits to be written.
+    batch: Batch,
+    /// What could not be written, by direction; told by the next write that works.
+    lost: [u64; 3],
+    /// A write has failed and nobody needs to be told again.
+    told: bool,
+}
+
+/// Encoded entries, and how many bytes of each direction they stand for.
+#[derive(Default)]
+struct Batch {
+    text: String,
+    covers: [u64; 3],
+    /// The time of the last.
+    at: Duration,
+}
+
+impl Log {
+    pub(super) fn create(path: &Path, redact: bool) -> io::Result<Self> {
+        let mut options = File::options();
+        // What is said is for nobody else's eyes.
+        options.write(true).create(true).truncate(true).mode(0o600);
+        // To open a named pipe for writing only would wait for a reader.
+        if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
+            options.read(true).truncate(false);
+        }
+        let file = options.open(path)?;
+        let cut = file.metadata()?.is_file().then_some(0);
+        let path = path.to_owned();
+        Ok(Self { path, file, redact, cut, torn: false, batch: Batch::default(), lost: [0; 3], told: false })
+    }
+
+    /// Writes what comes, to the end.
+    pub(super) fn run(mut self, spool: &Spool) {
+        let mut streams: [Lines; 3] = Default::default();
+        let mut last = Duration::ZERO;
+        while let Some(pieces) = spool.take() {
+            for Piece { at, direction, what } in pieces {
+                last = at;
+                if let Some(lines) = streams.get_mut(index(direction)) {
+                    lines.push(&what, |seen| self.add(at, direction, seen));
+                }
+            }
+            self.write();
+        }
+        for (lines, direction) in streams.iter_mut().zip(DIRECTIONS) {
+            lines.push(&Part::End, |seen| self.add(last, direction, seen));
+        }
+        self.write();
+        if self.lost != [0; 3] {
+            let [client, runtime, stderr] = self.lost;
+            let path = self.path.display();
+            tell(format_args!(
+                "the log '{path}' misses {client} bytes of the client, {runtime} of the runtime, {stderr} of its stderr"
+            ));
+        }
+    }
+
+    fn add(&mut self, at: Duration, direction: Direction, seen: Seen<'_>) {
+        let (what, covers) = match seen {
+            Seen::Line { bytes, eol } => {
+                let mut bytes = bytes.to_vec();
+                if self.redact {
+                    redact(direction, &mut bytes);
+                }
+                let covers = bytes.len() as u64 + u64::from(eol);
+                (What::Line { bytes, eol }, covers)
+            }
+            Seen::Lost(bytes) => (What::Lost(bytes), bytes),
+        };
+        Entry { at, direction, what }.encode(&mut self.batch.text);
+        self.batch.at = at;
+        if let Some(count) = self.batch.covers.get_mut(index(direction)) {
+            *count += covers;
+        }
+        if self.batch.text.len() >= BATCH {
+            self.write();
+        }
+    }
+
+    /// Writes the batch, or notes that it is lost.
+    fn write(&mut self) {
+        let Batch { text, covers, at } = std::mem::take(&mut self.batch);
+        if text.is_empty() && self.lost == [0; 3] {
+            return;
+        }
+        let mut whole = String::new();
+        if self.torn {
+            whole.push('\n');
+        }
+        for (lost, direction) in self.lost.iter().zip(DIRECTIONS).filter(|(lost, _)| **lost > 0) {
+            Entry { at, direction, what: What::Lost(*lost) }.encode(&mut whole);
+        }
+        whole.push_str(&text);
+        match self.write_whole(whole.as_bytes()) {
+            Ok(()) => self.lost = [0; 3],
+            Err(error) => {
+                for (lost, more) in self.lost.iter_mut().zip(covers) {
+                    *lost += more;
+                }
+                if !std::mem::replace(&mut self.told, true) {
+                    let path = self.path.display();
+                    tell(format_args!("cannot write the log '{path}': {error}; the conversation goes on without it"));
+                }
+            }
+        }
+    }
+
+    /// All of it or, as far as the file allows, nothing.
+    fn write_whole(&mut self, text: &[u8]) -> io::Result<()> {
+        let mut left = text;
+        while !left.is_empty() {
+            let error = match self.file.write(left) {
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(len) => {
+                    left = left.get(len..).unwrap_or_default();
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            if let Some(end) = self.cut {
+                // Where even that fails, the reader will find a line that is no entry.
+                let cut = self.file.set_len(end).and_then(|()| self.file.seek(SeekFrom::Start(end)));
+                self.torn = cut.is_err();
+            } else {
+                self.torn |= left.len() < text.len();
+            }
+            return Err(error);
+        }
+        self.torn = false;
+        self.cut = self.cut.map(|end| end + text.len() as u64);
+        Ok(())
+    }
+}
+
+fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::ClientToServer => 0,
+        Direction::ServerToClient => 1,
+        Direction::Stderr => 2,
+    }
+}
