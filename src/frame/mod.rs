@@ -27,6 +27,7 @@ use core::ops::Range;
 use serde::Serialize;
 
 pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
+pub(crate) use encode::{LineWriter, encode_notification_with};
 
 use crate::json::{self, Json, JsonBuf, JsonStr, Kind, LongItem, SyntaxError, SyntaxErrorKind};
 

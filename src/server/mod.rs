@@ -329,7 +329,21 @@ impl Server {
         event: &NewEvent<'_, D>,
         time: u64,
     ) -> Result<Stamp, SendError> {
-        self.state.session_event(&mut self.peer.split().1, session, event, time)
+        self.state.session_event(&mut self.peer.split().1, session, event, time, |line| line.value(event.data))
+    }
+
+    /// The same with data that has been written as JSON.
+    #[cfg(feature = "stdio")]
+    pub(crate) fn written_event(
+        &mut self,
+        session: &JsonString,
+        event: &NewEvent<'_, [u8]>,
+        time: u64,
+    ) -> Result<Stamp, SendError> {
+        self.state.session_event(&mut self.peer.split().1, session, event, time, |line| {
+            line.raw(event.data);
+            Ok(())
+        })
     }
 
     /// The next event of the session gets this number, unless it has had higher ones: for stored sessions, and for

@@ -1,9 +1,11 @@
 //! What the author of a runtime writes ([`AgentHost`], [`Agent`]) and what is given to it ([`Sink`],
 //! [`PromptResponder`]).
 
-use std::fmt;
+use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::vec::Vec;
+use std::{fmt, thread_local};
 
 use serde::Serialize;
 
@@ -11,13 +13,21 @@ use super::Waker;
 use super::ask::Asked;
 use super::serve::ServeOptions;
 use crate::frame::EncodeError;
-use crate::json::{Json, JsonBuf, JsonString};
+use crate::json::{Json, JsonString};
 use crate::peer::SendError;
 use crate::server::{Finished, NewEvent, Opening, Phase, PromptReply, Refusal, Server, Stamp};
 use crate::wire::InitializeParams;
 
 /// Where counted times begin, in milliseconds: 2024-01-01.
 const COUNTED_FROM: u64 = 1_704_067_200_000;
+
+/// What a thread keeps of the room for the data of its events.
+const KEPT_SCRATCH: usize = 64 << 10;
+
+thread_local! {
+    /// Where the data of an event is written before anything is locked.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Makes the agents of a runtime; handed to [`serve`](super::serve::serve).
 ///
@@ -114,12 +124,18 @@ impl Sink {
     /// [`SinkError::Full`] if [`WhenFull::Fail`] was chosen, [`SinkError::Encode`] where the data has no JSON form.
     pub fn session_event<D: Serialize + ?Sized>(&self, event: &NewEvent<'_, D>) -> Result<Stamp, SinkError> {
         // Before anything is locked: it is code of others, which may take its time, panic, or tell events itself.
-        let data = JsonBuf::from_serialize(event.data).map_err(|error| SinkError::Encode(error.into()))?;
-        self.tell(&event.with_data(&data.as_json()))
+        let mut data = SCRATCH.try_with(Cell::take).unwrap_or_default();
+        data.clear();
+        serde_json::to_writer(&mut data, event.data).map_err(|error| SinkError::Encode(error.into()))?;
+        let told = self.tell(&event.with_data(&data[..]));
+        if data.capacity() <= KEPT_SCRATCH {
+            let _ = SCRATCH.try_with(|scratch| scratch.set(data));
+        }
+        told
     }
 
-    /// The same for data that has its JSON form.
-    pub(super) fn tell(&self, event: &NewEvent<'_, Json<'_>>) -> Result<Stamp, SinkError> {
+    /// The same for data that has been written as JSON.
+    pub(super) fn tell(&self, event: &NewEvent<'_, [u8]>) -> Result<Stamp, SinkError> {
         let mut hub = self.shared.lock();
         loop {
             hub = match (self.tell_now(hub, event), self.shared.when_full) {
@@ -134,14 +150,14 @@ impl Sink {
     pub(super) fn tell_now<'h>(
         &self,
         mut hub: MutexGuard<'h, Hub>,
-        event: &NewEvent<'_, Json<'_>>,
+        event: &NewEvent<'_, [u8]>,
     ) -> Result<Result<Stamp, SinkError>, MutexGuard<'h, Hub>> {
         if !hub.has_room(self.shared.limit) {
             hub.pushed_back = true;
             return Err(hub);
         }
         let time = self.shared.time(&hub.server, &self.session);
-        let told = hub.server.session_event(&self.session, event, time);
+        let told = hub.server.written_event(&self.session, event, time);
         self.shared.wake(hub);
         Ok(told.map_err(|error| match error {
             SendError::Encode(error) => SinkError::Encode(error),

@@ -171,7 +171,8 @@ impl World {
             Who::Loop => return self.step_loop(),
             Who::Teller(n) => {
                 let sink = Sink::new(&self.serving.shared, &["a", "b"][n].into());
-                let told = sink.tell_now(self.serving.shared.lock(), &NewEvent::new("e", &DATA.as_json()));
+                let told =
+                    sink.tell_now(self.serving.shared.lock(), &NewEvent::new("e", DATA.as_json().get().as_bytes()));
                 self.tellers[n] = match told {
                     Ok(told) => told.map(|_| (self.tellers[n].0 + 1, false)).unwrap(),
                     Err(_) => (self.tellers[n].0, true),

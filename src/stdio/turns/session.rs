@@ -105,13 +105,11 @@ impl Log {
             // The agent's data has no JSON form.
             return self.last;
         };
-        let data = data.as_json();
-        let event = event.with_data(&data);
         // It fails only where a client that does not read is to be let down.
-        if let Ok(stamp) = self.sink.tell(&event) {
+        if let Ok(stamp) = self.sink.tell(&event.with_data(data.as_json().get().as_bytes())) {
             self.last = stamp.seq;
             if let Some(keep) = &mut self.keep
-                && let Ok(text) = serde_json::to_string(&event.stamped(stamp))
+                && let Ok(text) = serde_json::to_string(&event.with_data(&data).stamped(stamp))
             {
                 keep(&text);
             }
