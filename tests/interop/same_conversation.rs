@@ -296,7 +296,7 @@ fn names(value: Value, name: &str) -> Value {
             json!(value.as_str().filter(|text| !is_uuid(text)).unwrap_or("id"))
         }
         // Each runtime's own.
-        ("tools" | "sections" | "stream" | "config", _) => json!("its own"),
+        ("tools" | "sections" | "stream", _) => json!("its own"),
         (_, Value::Array(items)) => {
             let mut forms: Vec<_> = items.into_iter().map(|item| names(item, "")).collect();
             forms.dedup();
@@ -310,18 +310,58 @@ fn names(value: Value, name: &str) -> Value {
     }
 }
 
-/// A sub-agent of the profile `sdk`: the types and the names of members, session by session. When its parent rests
-/// depends on how fast each is.
-#[test]
-fn a_sub_agent() {
+/// What is told of sub-agents, in the profile `sdk`: the types and the names of members, session by session. When a parent
+/// rests depends on how fast each is.
+#[track_caller]
+fn same_with_sub_agents(pick: impl Fn(Vec<Value>) -> Vec<Value>, hold: impl Fn(&mut Conversation)) {
     let [official, ours] = both_in("sdk", |stage| {
         let mut runtime = stage.open();
+        hold(&mut runtime);
+        let mut frames = stage.close(runtime);
+        frames.retain(|frame| !PERMISSIONS.iter().any(|permission| frame["params"]["event"]["type"] == *permission));
+        by_session(pick(frames), |frame| names(frame, ""))
+    });
+    compare(&official, &ours);
+}
+
+#[test]
+fn a_sub_agent() {
+    same_with_sub_agents(all, |runtime| {
         runtime.send("session/prompt", prompt("s", "@agent @say from the child"));
         runtime.idle("s");
         runtime.call("session/wait", json!({"sessionId": "s"}));
-        let mut frames = stage.close(runtime);
-        frames.retain(|frame| !PERMISSIONS.iter().any(|permission| frame["params"]["event"]["type"] == *permission));
-        by_session(frames, |frame| names(frame, ""))
     });
-    compare(&official, &ours);
+}
+
+/// The second starts later and ends first; each end wakes the parent.
+#[test]
+fn two_sub_agents_that_end_apart() {
+    same_with_sub_agents(all, |runtime| {
+        runtime.turn("s", "@agent @slow 12 from the first");
+        runtime.turn("s", "@agent @slow 2 from the second");
+        runtime.until(|frame| frame["method"] == "subagent.finished");
+        runtime.call("session/wait", json!({"sessionId": "s"}));
+    });
+}
+
+/// What the parent does about two ends depends on how close they are, so it is compared up to its first rest; and tools
+/// that run side by side tell of their results at any time.
+#[test]
+fn two_sub_agents_at_once() {
+    let of_parent = |frame: &Value| frame["params"]["sessionId"] == "s";
+    let pick = |frames: Vec<Value>| {
+        let rest = frames.iter().position(|frame| of_parent(frame) && frame["params"]["status"] == "idle").unwrap();
+        let frames = frames.into_iter().enumerate().filter(|(at, frame)| !of_parent(frame) || *at <= rest);
+        let (results, others): (Vec<_>, Vec<_>) =
+            frames.map(|(_, frame)| frame).partition(|frame| frame["params"]["event"]["type"] == "tool/result");
+        [others, results].concat()
+    };
+    same_with_sub_agents(pick, |runtime| {
+        runtime.turn("s", "@agents 2 @slow 3 from a child");
+        runtime.call("session/wait", json!({"sessionId": "s"}));
+    });
+}
+
+fn all(frames: Vec<Value>) -> Vec<Value> {
+    frames
 }

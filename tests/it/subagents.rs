@@ -44,7 +44,11 @@ fn told(frames: &[String]) -> Vec<Told> {
         });
         // The surroundings and the tools are each runtime's own; the numbers are off by the permissions.
         let shape = match what.as_str() {
-            "user/message" | "request/header" | "system/message" => String::new(),
+            "user/message" | "system/message" => String::new(),
+            "request/header" => {
+                let header = event.and_then(|event| event.member("data")?.member("header")).unwrap();
+                ["config", "adapterDefaults"].map(|name| shape(header.member(name).unwrap(), name)).concat()
+            }
             _ => numberless(&shape(event.map_or(params, |event| event.member("data").unwrap()), "")),
         };
         all.push(Told { session, what, shape });
