@@ -1,13 +1,11 @@
 //! Images in prompts: looked at when they come in, and named by what they hold. The messages are the official
 //! runtime's; it converts what it keeps, which this one does not, so its names, sizes and types may differ.
 
-use std::fmt::Display;
-
-use dsh_wire::json::{Json, JsonBuf, Kind};
+use dsh_wire::json::{Json, JsonBuf};
 use dsh_wire::server::Refusal;
 
-use super::sha256;
 use super::value::object;
+use super::{base64, sha256};
 use crate::image::media_type;
 
 /// The blocks of a prompt with a reference in the place of each image; `None` where there is none to be taken in.
@@ -27,8 +25,10 @@ pub(super) fn take_in(blocks: Json<'_>) -> Result<Option<JsonBuf>, Refusal> {
 fn refer(block: Json<'_>) -> Result<JsonBuf, Refusal> {
     let data = block.member("data").unwrap_or(Json::EMPTY_OBJECT);
     let bytes = match data.as_str() {
-        Some(text) => decode(&text.to_string_lossy()).ok_or("Image upload is not canonical base64.")?,
-        None => return Err(format!("Image data must be a string, not {}.", kind(data)).into()),
+        Some(text) => base64::decode(&text.to_string_lossy())
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or("Image upload is not canonical base64.")?,
+        None => return Err(format!("Image data must be a string, not {}.", data.kind()).into()),
     };
     let declared = block.member("mimeType");
     let named = declared.map_or_else(
@@ -51,43 +51,6 @@ fn refer(block: Json<'_>) -> Result<JsonBuf, Refusal> {
     };
     JsonBuf::from_serialize(&object! { "type" => "image", "attachment" => attachment })
         .map_err(|error| Refusal::new(error.to_string()))
-}
-
-fn kind(json: Json<'_>) -> impl Display {
-    match json.kind() {
-        Kind::Null => "null",
-        Kind::Bool => "a boolean",
-        Kind::Number => "a number",
-        Kind::String => "a string",
-        Kind::Array => "an array",
-        Kind::Object => "an object",
-    }
-}
-
-/// Canonical base64 (RFC 4648 §4) of something: full groups, padding where it belongs, no bits behind the last byte.
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=');
-    if text.is_empty() || !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 || digits.len() % 4 == 1 {
-        return None;
-    }
-    let (mut bytes, mut bits, mut left) = (Vec::with_capacity(digits.len() / 4 * 3 + 2), 0_u32, 0);
-    for digit in digits.bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        (bits, left) = (bits << 6 | u32::from(value), left + 6);
-        if left >= 8 {
-            left -= 8;
-            bytes.push((bits >> left & 0xff) as u8);
-            bits &= (1 << left) - 1;
-        }
-    }
-    (bits == 0).then_some(bytes)
 }
 
 /// Width and height, where the image is whole as far as its frame tells.
@@ -147,15 +110,6 @@ fn webp(bytes: &[u8]) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_canonical_or_nothing() {
-        assert_eq!(decode("Zg=="), Some(b"f".to_vec()));
-        assert_eq!(decode("Zm9v"), Some(b"foo".to_vec()));
-        for text in ["", "Zg", "Zh==", "Zg=", "Z===", "====", "Zm9v\n", "Zm 9", "!!!!", "Zg==Zg=="] {
-            assert_eq!(decode(text), None, "{text:?}");
-        }
-    }
 
     #[test]
     fn sizes_are_read_from_the_headers() {

@@ -3,6 +3,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic"))]
 
 mod attachment;
+#[path = "../../../base64.rs"]
+#[allow(dead_code, reason = "shared with the library, which also encodes")]
+mod base64;
 mod event;
 mod model;
 mod player;
