@@ -253,7 +253,12 @@ impl<H: AgentHost> Serving<H> {
     fn run(&mut self) -> io::Result<Served> {
         loop {
             match self.look() {
-                Next::Work(tasks) => self.work(tasks)?,
+                Next::Work(tasks) => {
+                    self.work(tasks);
+                    if self.unasked >= TURNS_WITHOUT_ASKING {
+                        self.ask(Some(Duration::ZERO))?;
+                    }
+                }
                 Next::Wait => self.ask(self.until.map(|until| until.saturating_duration_since(Instant::now())))?,
                 Next::Over(served) => return Ok(served),
             }
@@ -283,11 +288,10 @@ impl<H: AgentHost> Serving<H> {
     }
 
     /// Agents go on telling while the system takes the bytes: the longer that takes, the more go out at once.
-    fn work(&mut self, tasks: Vec<Task>) -> io::Result<()> {
+    fn work(&mut self, tasks: Vec<Task>) {
         self.loan.iter_mut().for_each(Loan::write);
         tasks.into_iter().for_each(|task| self.agents.dispatch(task));
         self.unasked += 1;
-        if self.unasked >= TURNS_WITHOUT_ASKING { self.ask(Some(Duration::ZERO)) } else { Ok(()) }
     }
 
     /// Agents that were left behind do not wait for a client that is not heard any more.

@@ -1,5 +1,6 @@
 //! Hosts of many kinds behind `serve`, on pipes in this process.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -408,6 +409,38 @@ fn many_sessions_at_once() {
     }
     client.requests = Some(writer.join().unwrap());
     assert!(matches!(client.ends().1, Served::InputEnded));
+}
+
+/// Eight threads tell large events of one session: each line is whole, and the numbers are in order.
+#[test]
+fn large_events_do_not_mix() {
+    const THREADS: usize = 8;
+    const EVENTS: usize = 25;
+    let mut client = connect(ServeOptions::default(), |sink, _, reply| {
+        reply.accept("m");
+        for letter in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            let (sink, text) = (sink.clone(), letter.repeat(200_000));
+            std::thread::spawn(move || {
+                (0..EVENTS).for_each(|_| _ = sink.session_event(&NewEvent::new("large", &text)).unwrap());
+            });
+        }
+    });
+    client.says(&prompt(1, "s"));
+    let mut seen = BTreeMap::new();
+    let mut next = 0;
+    while next < THREADS * EVENTS {
+        let line = client.hears();
+        let frame = Json::new(&line).unwrap();
+        let Some(params) = frame.member("params") else { continue };
+        let event = params.member("event").unwrap();
+        assert_eq!(event.member("seq").unwrap().as_u64(), Some(next as u64));
+        let text = event.member("data").unwrap().as_str().unwrap().to_string();
+        assert!(text.len() == 200_000 && text.bytes().all(|byte| text.starts_with(char::from(byte))), "{text:.20}");
+        *seen.entry(text.as_bytes()[0]).or_insert(0) += 1;
+        next += 1;
+    }
+    assert!(seen.len() == THREADS && seen.values().all(|events| *events == EVENTS), "{seen:?}");
+    client.ends();
 }
 
 /// Not a test: what `stray_output_goes_to_stderr` starts in a process of its own.

@@ -140,19 +140,22 @@ fn narrow_pipes() {
         drop((narrow, theirs));
         let text = format!("@flood {EVENTS} 10000 {}", "y".repeat(100_000));
         writeln!(stdin, "{INITIALIZE}\n{}", prompt("1", "s", &text)).unwrap();
-        drop(stdin);
         let mut next = 0;
-        let mut line = |line: &str| {
+        let mut idle = |line: &str| {
             let frame = Json::new(line).unwrap();
-            let Some(event) = frame.member("params").and_then(|params| params.member("event")) else { return };
-            assert_eq!(event.member("seq").unwrap().as_u64(), Some(next), "{line:.200}");
-            next += 1;
+            if let Some(event) = frame.member("params").and_then(|params| params.member("event")) {
+                assert_eq!(event.member("seq").unwrap().as_u64(), Some(next), "{line:.200}");
+                next += 1;
+            }
+            line.contains(r#""status":"idle""#)
         };
         let mut first = Vec::new();
         let mut bytes = BufReader::with_capacity(1, &answers);
-        (0..200).for_each(|_| _ = bytes.read_until(b'\n', &mut first).unwrap());
-        str::from_utf8(&first).unwrap().lines().for_each(&mut line);
-        BufReader::new(&answers).lines().for_each(|next| line(&next.unwrap()));
+        (0..20).for_each(|_| _ = bytes.read_until(b'\n', &mut first).unwrap());
+        assert!(!str::from_utf8(&first).unwrap().lines().any(&mut idle));
+        let rest = BufReader::new(&answers).lines().map(Result::unwrap).find(|line| idle(line));
+        assert!(rest.is_some(), "it ends early");
+        drop(stdin);
         assert!(next > EVENTS, "{next} events");
         assert_eq!(child.wait().unwrap().code(), Some(0));
     });
