@@ -25,6 +25,7 @@ use core::fmt;
 use core::ops::Range;
 
 pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
+pub(crate) use encode::{LineWriter, encode_notification_with};
 
 use crate::json::{self, Json, JsonBuf, JsonStr, Kind, LongItem, SyntaxError, SyntaxErrorKind};
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use super::{DirectoryReply, PromptReply, Refusal, Task};
+use crate::frame::{EncodeError, LineWriter};
 use crate::json::{JsonBuf, JsonString, written};
 use crate::peer::Reply;
 use crate::wire::{Blocks, StopReason, SurfaceOp};
@@ -209,7 +210,30 @@ impl<'a, D: Serialize + ?Sized> NewEvent<'a, D> {
     }
 }
 
-/// The envelope, its members in the order of the official runtime.
+impl<D: ?Sized> NewEvent<'_, D> {
+    /// Writes the whole event, with data that `data` writes.
+    pub(super) fn write(
+        &self,
+        line: &mut LineWriter<'_>,
+        stamp: Stamp,
+        data: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        line.text(r#"{"type":"#).string(self.kind);
+        line.text(r#","seq":"#).value(&stamp.seq)?;
+        line.text(r#","time":"#).value(&stamp.time)?;
+        data(line.text(r#","data":"#))?;
+        if !self.source_event_seqs.is_empty() {
+            line.text(r#","sourceEventSeqs":"#).value(self.source_event_seqs)?;
+        }
+        if let Some(op) = &self.surface_op {
+            line.text(r#","surfaceOp":"#).value(op)?;
+        }
+        line.text("}");
+        Ok(())
+    }
+}
+
+/// The envelope, its members in the order of the official runtime; [`NewEvent::write`] writes the same.
 struct Stamped<'a, D: ?Sized> {
     kind: &'a str,
     seq: u64,

@@ -151,14 +151,6 @@ impl fmt::Display for DecodeError {
                     Expected::Whole => "a whole number",
                     Expected::Count => "a whole number from 0",
                 };
-                let found = match found {
-                    Kind::Null => "null",
-                    Kind::Bool => "a boolean",
-                    Kind::Number => "a number",
-                    Kind::String => "a string",
-                    Kind::Array => "an array",
-                    Kind::Object => "an object",
-                };
                 write!(f, "expected {expected}, found {found}")
             }
         }

@@ -759,6 +759,49 @@ fn a_conversation_with_the_embedded_runtime() {
     assert_eq!(report.exit, Some(Exit::Code(0)), "{report:?}");
 }
 
+/// The flow of an approval: from an agent to the client and back.
+#[cfg(feature = "cli")]
+#[test]
+fn an_agent_asks_the_client() {
+    let launch = Launch::new(env!("CARGO_BIN_EXE_dsh-wire")).arg("serve");
+    let mut client = HarnessClient::spawn_with(&launch, options()).unwrap();
+    client.initialize(&dsh_wire::wire::InitializeParams::new("/", "deepseek-official", "m")).unwrap();
+    client.take_requests(true);
+    let events = client.subscribe(Filter::all(), Policy::Lossless);
+    for (allow, expected) in
+        [(true, r#"the client answered: {\"allowed\":true}"#), (false, "the client refused: not today (code 7)")]
+    {
+        within(10 * SECOND, || {
+            client.prompt("s", &[ContentBlock::text(r#"@ask approval/ask {"tool":"rm"}"#)]).unwrap();
+            let request = loop {
+                if let Some(request) = client.next_request() {
+                    break request;
+                }
+                client.pump(SECOND).unwrap();
+            };
+            assert_eq!(
+                (request.method.to_string(), request.params.as_json().get()),
+                ("approval/ask".into(), r#"{"tool":"rm"}"#)
+            );
+            let answered = match allow {
+                true => client.answer(request.reply, &json!({ "allowed": true })),
+                false => client.refuse(request.reply, 7, "not today", None::<&()>),
+            };
+            answered.unwrap();
+            loop {
+                let delivery = events.next_timeout(&mut client, 5 * SECOND).unwrap().expect("the answer in time");
+                let text = delivery.notification().unwrap().params.get();
+                if text.contains("assistant/message") {
+                    assert!(text.contains(expected), "{text}");
+                    break;
+                }
+            }
+        });
+    }
+    assert_eq!(client.counters().refused, 0);
+    assert_eq!(client.close().exit, Some(Exit::Code(0)));
+}
+
 /// A run ends when its session is idle, or goes on until what it has started is done.
 #[cfg(feature = "cli")]
 #[test]

@@ -10,7 +10,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use super::{Running, dsh_wire, ready, with_runtime};
 
 /// Both ends of a pseudo-terminal with 80 columns.
-fn terminal() -> (File, OwnedFd) {
+pub(crate) fn terminal() -> (File, OwnedFd) {
     let (ours, theirs) = crate::faulty::terminal();
     tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     (File::from(ours), theirs)
