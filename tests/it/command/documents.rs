@@ -43,7 +43,8 @@ fn place() -> Folder {
     program("bin/git", "echo 'a difference'");
     program("bin/jq", "cat");
     program("bin/man", "cat");
-    folder.file("photo.png", b"\x89PNG\r\n\x1a\n");
+    let pixel = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0sum.\0\0\0\0IENDsum.";
+    folder.file("photo.png", pixel);
     let initialize = r#"{"cwd":"/","provider":"deepseek-official","model":"deepseek-v4-flash"}"#;
     folder.file("params.json", initialize.as_bytes());
     let request = format!("{{\"id\":1,\"method\":\"initialize\",\"params\":{initialize}}}\n");
