@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use dsh_wire::recording::{Direction, Entry, Reader, What};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Folder, Running, dsh_wire, exits, stderr, stdout, wait_until, with_stdin};
+use crate::faulty::within;
 use crate::properties::choices::Random;
 use crate::recording;
 
@@ -347,13 +348,58 @@ fn a_log_that_is_read_late_tells_what_is_missing() {
 fn a_runtime_that_leaves_somebody_behind_ends_all_the_same() {
     let folder = Folder::new();
     let log = folder.file("log", b"");
-    let start = Instant::now();
-    let output = tapped(&log, "sleep 30 & echo $!; exit 4").output();
-    let output = output.unwrap();
-    exits(&output, 4);
-    assert!(start.elapsed() < Duration::from_secs(10));
-    let pid = Pid::from_raw(stdout(&output).trim().parse().unwrap()).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
+    for left in ["exec sleep 60", "while :; do echo x; echo y >&2; sleep 0.1; done"] {
+        let script = format!("sh -c '{left}' & echo $!; exit 4");
+        let output = within(Duration::from_secs(10), || tapped(&log, &script).output().unwrap());
+        exits(&output, 4);
+        let pid = stdout(&output).lines().find_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        // It may have died of the closed pipe.
+        let _ = kill_process(pid.unwrap(), Signal::KILL);
+    }
+}
+
+/// Runs it with a client that reads stdout only.
+fn without_a_reader_of_stderr(mut command: Command) -> (ExitStatus, Vec<u8>) {
+    let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut came = Vec::new();
+    child.0.stdout.take().unwrap().read_to_end(&mut came).unwrap();
+    let mut status = None;
+    wait_until("the tap exits", || {
+        status = child.0.try_wait().unwrap();
+        status.is_some()
+    });
+    (status.unwrap(), came)
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_holds_up_nothing() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    // More than two pipes hold, and one piece in a hand, is as without the tap.
+    let (status, came) = without_a_reader_of_stderr(tapped(&log, "head -c 150000 /dev/zero >&2; echo done; exit 6"));
+    assert_eq!((status.code(), &*came), (Some(6), &b"done\n"[..]));
+    assert!(recorded(&entries(&log), Direction::Stderr).len() > 65_536);
+    // With the view there is no such bound.
+    let script = "yes '{\"method\":\"m\",\"params\":{}}' | head -n 20000; yes | head -c 2000000 >&2; echo done; exit 6";
+    let (status, came) =
+        without_a_reader_of_stderr(dsh_wire(["tap", "--print", "--log", &log, "--", "sh", "-c", script]));
+    assert_eq!(status.code(), Some(6));
+    assert_eq!(came.iter().filter(|byte| **byte == b'\n').count(), 20_001);
+    assert!(came.ends_with(b"done\n"));
+}
+
+#[test]
+fn what_the_runtime_had_written_waits_for_a_client_that_reads_late() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    // Somebody who goes on writing is left behind, and the client reads after the time that he is given.
+    let script = "head -c 150000 /dev/zero; sh -c 'while :; do echo x; sleep 0.1; done' & exit 4";
+    let mut child = Running(tapped(&log, script).stdout(Stdio::piped()).spawn().unwrap());
+    thread::sleep(Duration::from_millis(2500));
+    let mut came = Vec::new();
+    child.0.stdout.take().unwrap().read_to_end(&mut came).unwrap();
+    assert!(came.len() >= 150_000 && came[..150_000].iter().all(|byte| *byte == 0), "{}", came.len());
+    assert_eq!(child.0.wait().unwrap().code(), Some(4));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
@@ -149,6 +150,31 @@ fn the_key_ctrl_c_is_an_interruption() {
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
 }
 
+/// A session of its own, so that the tap holds the terminal.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_reaches_the_runtime_behind_the_tap_once() {
+    let folder = super::Folder::new();
+    let log = folder.file("log", b"");
+    let script = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n -lt 1 ]; do sleep 0.02; done
+        sleep 0.1; sleep 0.1; sleep 0.1; exit $((40 + n))";
+    type Send = fn(&Running, &mut Screen);
+    let sent: [(&str, Send); 3] = [
+        ("by the key", |_, screen| screen.ours.write_all(b"\x03").unwrap()),
+        ("to the tap", |tap, _| kill_process(Pid::from_child(&tap.0), Signal::INT).unwrap()),
+        ("to its group", |tap, _| kill_process_group(Pid::from_child(&tap.0), Signal::INT).unwrap()),
+    ];
+    for (how, send) in sent {
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", env!("CARGO_BIN_EXE_dsh-wire"), "tap", "--log", &log, "--", "sh", "-c", script]);
+        let (mut running, mut screen) = on_terminal(command);
+        screen.read_until("ready");
+        send(&running, &mut screen);
+        screen.at_the_end();
+        assert_eq!(running.0.wait().unwrap().code(), Some(41), "{how}");
+    }
+}
+
 #[test]
 fn the_checklist_of_the_doctor_has_colours() {
     let mut command = dsh_wire(["doctor", "--timeout", "10", "--", "sh", "-c", "exit 1"]);
@@ -221,7 +247,7 @@ fn progress_is_seen_on_a_terminal_only() {
     let feeding = std::thread::spawn(move || {
         // Until the line has been seen, which closes the pipe's other end with the command.
         let start = std::time::Instant::now();
-        while start.elapsed() < super::BOUND && stdin.write_all(b"{\"id\":1}\n").is_ok() {
+        while start.elapsed() < super::bound() && stdin.write_all(b"{\"id\":1}\n").is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     });

@@ -31,6 +31,13 @@ use spool::{Recorder, Spool};
 /// Let the client start this in place of its runtime. Every byte of stdin, stdout and stderr is passed on as it comes, and
 /// so are the ends of the streams, backpressure, signals and the exit code. The log never holds the conversation up: what
 /// it cannot take in time, or has no room for, is left out, and the log says how much that was.
+///
+/// Once the runtime has exited, what it has written is passed on, and then this exits, too. Its stdout waits for the client
+/// as long as it takes; its stderr for 5 seconds. Whatever the runtime has left behind is listened to until it says nothing
+/// for 250 ms, and for 2 seconds at most.
+///
+/// The runtime gets HUP, INT, QUIT, TERM, USR1 and USR2 through this, each once, and has a process group of its own: what a
+/// terminal or a client sends to a whole group reaches the runtime, and not what it has started.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
@@ -45,6 +52,8 @@ pub(crate) struct Args {
     redact: bool,
 
     /// Show on stderr what goes by
+    ///
+    /// What the runtime says on stderr stands between. Nothing waits for a reader then: what finds no room is left out.
     #[arg(long)]
     print: bool,
 
@@ -65,41 +74,38 @@ Exit codes:
   that of the runtime; it dies of the signal that the runtime died of
   2    wrong usage, a log that cannot be written, or a runtime that cannot be started";
 
-/// How long the streams of a runtime that has exited may be quiet before nothing more is expected of whoever still
-/// holds them.
-const QUIET: Duration = Duration::from_millis(250);
+/// How long the stderr of a runtime that has exited waits for a reader.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the log gets at the end to write the rest.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 pub(crate) fn tap(args: &Args) -> Result<ExitCode, Failure> {
     let log = Log::create(&args.log, args.redact)
         .map_err(|error| Failure::usage(format!("cannot write the log '{}': {error}", args.log.display())))?;
-    let ours = Standard::take().map_err(failed("take the standard streams"))?;
+    let mut ours = Standard::take().map_err(failed("take the standard streams"))?;
     let mut child = start(&args.runtime)?;
     let pid = Pid::from_child(&child);
     // What is ignored in us stays ignored in the runtime, which has been started before.
     let forwarding = signals::forward(pid).map_err(failed("listen for signals"))?;
 
     let log = Consumer::start("log", |spool| log.run(spool)).map_err(failed("start a thread"))?;
-    let view = args
-        .print
-        .then(|| {
-            let stderr = ours.stderr.try_clone()?;
-            Consumer::start("view", |spool| view::run(spool, stderr))
-        })
-        .transpose()
-        .map_err(failed("start a thread"))?;
+    let mut view = None;
+    if args.print {
+        // All that goes to stderr is the view's then: two writers would wait for each other.
+        let stderr = std::mem::replace(&mut ours.stderr, null().map_err(failed("open /dev/null"))?);
+        view = Some(Consumer::start("view", |spool| view::run(spool, stderr)).map_err(failed("start a thread"))?);
+    }
     let spools = [Some(&log), view.as_ref()].into_iter().flatten().map(|consumer| Arc::clone(&consumer.spool));
     let recorder = Arc::new(Recorder::new(spools.collect()));
-    let outputs = connect(&mut child, ours, &recorder).map_err(failed("start a thread"))?;
+    let flows = connect(&mut child, ours, &recorder).map_err(failed("start a thread"))?;
 
     // Waited for without taking the status: until then the process id is the runtime's alone.
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(rustix::process::waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
     forwarding.stop();
     let status = child.wait().map_err(failed("learn how the runtime ended"))?;
-    outputs.drain(QUIET);
+    flows.drain(PATIENCE);
     let deadline = Instant::now() + LAST_WORDS;
     if !log.finish(deadline) {
         tell(format_args!("the log '{}' is too slow: its end is missing", args.log.display()));
@@ -111,7 +117,7 @@ pub(crate) fn tap(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn start(runtime: &[OsString]) -> Result<Child, Failure> {
-    let launch = crate::runtime::launch(runtime)?.own_group(false).stderr(Stderr::Tail);
+    let launch = crate::runtime::launch(runtime)?.stderr(Stderr::Tail);
     let child = match launch.clone().dies_with_parent(true).spawn() {
         // It hears of our death by the end of its input, then.
         Err(error) if error.fault() == SpawnFault::NoSetpriv => launch.spawn(),
@@ -136,25 +142,28 @@ impl Standard {
             stdout: take(rustix::stdio::stdout())?,
             stderr: take(rustix::stdio::stderr())?,
         };
-        let null = File::options().read(true).write(true).open("/dev/null")?;
+        let null = null()?;
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;
         Ok(taken)
     }
 }
 
-/// Starts all flows; returns those out of the runtime.
+fn null() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
+}
+
+/// Starts all flows.
 fn connect(child: &mut Child, ours: Standard, recorder: &Arc<Recorder>) -> io::Result<Flows> {
     let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(io::Error::other("the runtime has no pipes"));
     };
-    // It ends with the process, if not before.
-    Flows::new().start(ours.stdin, stdin, Direction::ClientToServer, recorder)?;
-    let mut outputs = Flows::new();
-    outputs.start(stdout, ours.stdout, Direction::ServerToClient, recorder)?;
-    outputs.start(stderr, ours.stderr, Direction::Stderr, recorder)?;
-    Ok(outputs)
+    let flows = Flows::new()?;
+    flows.start(ours.stdin, stdin, Direction::ClientToServer, recorder)?;
+    flows.start(stdout, ours.stdout, Direction::ServerToClient, recorder)?;
+    flows.start(stderr, ours.stderr, Direction::Stderr, recorder)?;
+    Ok(flows)
 }
 
 /// A thread that takes what went by out of a spool.

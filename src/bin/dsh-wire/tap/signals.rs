@@ -1,6 +1,7 @@
-//! Signals to us are signals to the runtime.
+//! Signals to us are signals to the runtime. It is in a process group of its own: so each comes to it once, and through us,
+//! whether it was sent to us alone, to our group, or by a key of the terminal.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,7 @@ pub(super) fn forward(runtime: Pid) -> io::Result<Forwarding> {
     thread::Builder::new().name("signals".into()).spawn(move || {
         while matches!(caught.read(&mut [0]), Ok(1)) {
             for (signal, flag) in &flags {
-                if flag.swap(false, Ordering::AcqRel) && !came_from_terminal(*signal) {
+                if flag.swap(false, Ordering::AcqRel) {
                     send(&target, *signal);
                 }
             }
@@ -50,12 +51,4 @@ fn send(target: &Mutex<Option<Pid>>, signal: Signal) {
         // It has just ended, or is another user's: nothing to be done.
         let _ = rustix::process::kill_process(pid, signal);
     }
-}
-
-/// A key of the terminal sends its signal to our whole group, of which the runtime is one.
-fn came_from_terminal(signal: Signal) -> bool {
-    let stderr = io::stderr();
-    [Signal::INT, Signal::QUIT].contains(&signal)
-        && stderr.is_terminal()
-        && rustix::termios::tcgetpgrp(&stderr).is_ok_and(|foreground| foreground == rustix::process::getpgrp())
 }

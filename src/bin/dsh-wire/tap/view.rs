@@ -9,11 +9,11 @@ use dsh_wire::frame::Frame;
 use dsh_wire::json::{Json, JsonStr};
 use dsh_wire::recording::Direction;
 
-use super::spool::{Lines, Piece, Seen, Spool};
+use super::spool::{Lines, Part, Piece, Seen, Spool};
 use crate::terminal::{Styles, shortened, without_middle};
 
-/// Shows one line a line, as long as there is somebody to see it. What the runtime says on stderr is there already. The
-/// stream is ours alone: who waits for a reader holds up nobody.
+/// Shows one line a line, and what the runtime says on stderr as it is, as long as there is somebody to see it. Nobody else
+/// writes to this stream, so that who waits for its reader holds up nobody.
 pub(super) fn run(spool: &Spool, mut stderr: File) {
     let styles = Styles::of(&stderr);
     let (mut to_server, mut to_client) = (Lines::default(), Lines::default());
@@ -24,7 +24,16 @@ pub(super) fn run(spool: &Spool, mut stderr: File) {
             let lines = match direction {
                 Direction::ClientToServer => &mut to_server,
                 Direction::ServerToClient => &mut to_client,
-                Direction::Stderr => continue,
+                Direction::Stderr => {
+                    match what {
+                        Part::Bytes(bytes) => out.extend(bytes),
+                        Part::Lost { bytes, .. } => {
+                            show(&mut out, styles, at, direction, &Seen::Lost(bytes), &mut scratch)
+                        }
+                        Part::End => {}
+                    }
+                    continue;
+                }
             };
             lines.push(&what, |seen| show(&mut out, styles, at, direction, &seen, &mut scratch));
         }
@@ -35,7 +44,11 @@ pub(super) fn run(spool: &Spool, mut stderr: File) {
 }
 
 fn show(out: &mut Vec<u8>, styles: Styles, at: Duration, direction: Direction, seen: &Seen<'_>, scratch: &mut String) {
-    let arrow = if direction == Direction::ClientToServer { "→" } else { "←" };
+    let arrow = match direction {
+        Direction::ClientToServer => "→",
+        Direction::ServerToClient => "←",
+        Direction::Stderr => "!",
+    };
     let (style, kind, what, len) = match seen {
         Seen::Lost(bytes) => (styles.bad(), "lost", String::new(), *bytes),
         Seen::Line { bytes, eol } => {
