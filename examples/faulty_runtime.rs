@@ -244,6 +244,7 @@ impl Runtime {
         if self.flags.at("spawn", method) {
             // In our group, with nothing of ours.
             let mut sleep = Command::new("sleep");
+            #[expect(clippy::zombie_processes, reason = "it is the client's to end")]
             sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         }
         if self.flags.at("big-answer", method) {

@@ -116,7 +116,10 @@
 //! | `arbitrary` (implies `std`) | structured frames and streams for fuzzers of your own, in `fuzz` |
 //! | `log` | what a client meets, in the `log` of the program, target `dsh_wire`: dropped lines, late answers, the exit, the rungs of the ladder; never what frames carry |
 //! | `cli` (implies `stdio`) | the command `dsh-wire`; the library never needs it |
-#![cfg_attr(not(feature = "stdio"), doc = "\n[`stdio`]: #features")]
+#![cfg_attr(
+    not(all(feature = "stdio", feature = "arbitrary")),
+    allow(rustdoc::broken_intra_doc_links, reason = "they name what needs a feature")
+)]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic"))]
@@ -125,6 +128,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod base64;
 pub mod client;
 pub mod frame;
 #[cfg(feature = "arbitrary")]

@@ -5,8 +5,6 @@
 //! - [`embed_the_core`]: both ends of the protocol in a loop of your own.
 //! - [`fuzz_your_endpoint`]: structured input for what handles frames (needs `arbitrary`).
 //! - [`port_to_bare_metal`]: without std, without a system.
-#![cfg_attr(not(feature = "stdio"), doc = "\n[`drive_a_runtime`]: crate#features\n[`write_a_runtime`]: crate#features")]
-#![cfg_attr(not(feature = "arbitrary"), doc = "\n[`fuzz_your_endpoint`]: crate#features")]
 
 #[cfg(feature = "stdio")]
 #[doc = include_str!("drive_a_runtime.md")]

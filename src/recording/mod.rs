@@ -18,7 +18,7 @@
 //!
 //! `Reader` and `Writer` (feature `std`) are streams of entries.
 
-mod base64;
+mod calls;
 mod redact;
 #[cfg(feature = "std")]
 mod stream;
@@ -28,14 +28,17 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::time::Duration;
 
+use crate::base64;
 use crate::json::{Json, JsonStr, Kind, SyntaxError, push_escaped};
 
+pub use calls::Calls;
+pub(crate) use calls::Key;
 pub use redact::redact;
 #[cfg(feature = "std")]
 pub use stream::{ReadError, Reader, Writer};
 
 /// Which way a line went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// From the client to the runtime.
     ClientToServer,
@@ -124,11 +127,22 @@ impl Entry {
             }
             Recorded::Lost(bytes) => What::Lost(bytes),
         };
+        if matches!(&what, What::Line { bytes, .. } if bytes.contains(&b'\n')) {
+            return Err(NotAnEntry::LineFeed);
+        }
         Ok(Self {
             at: time.and_then(|time| Duration::try_from_secs_f64(time).ok()).ok_or(NotAnEntry::NoTime)?,
             direction: way.and_then(Direction::named).ok_or(NotAnEntry::NoDirection)?,
             what,
         })
+    }
+
+    /// The same for a line that need not be UTF-8.
+    ///
+    /// # Errors
+    /// What is wrong with the line.
+    pub fn decode(line: &[u8]) -> Result<Self, NotAnEntry> {
+        core::str::from_utf8(line).map_err(|_| NotAnEntry::Utf8).and_then(Self::parse)
     }
 
     /// Appends the line that [`parse`](Self::parse) reads, with its `\n`. Of the time, microseconds are kept.
@@ -218,6 +232,8 @@ pub enum NotAnEntry {
     NoLine,
     /// `frame_b64` is not canonical base64.
     Base64,
+    /// Its line holds a `\n`, and so is more than one.
+    LineFeed,
     /// It is longer than what is kept of a line.
     TooLong,
 }
@@ -232,6 +248,7 @@ impl fmt::Display for NotAnEntry {
             Self::NoDirection => f.write_str("no direction in `dir`: `c2s`, `s2c` or `err`"),
             Self::NoLine => f.write_str("none of `frame`, `frame_b64` and `lost`"),
             Self::Base64 => f.write_str("`frame_b64` is not base64"),
+            Self::LineFeed => f.write_str("a line feed inside the line"),
             Self::TooLong => f.write_str("too long for a line of a recording"),
         }
     }

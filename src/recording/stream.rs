@@ -68,9 +68,7 @@ impl<R: Read> Iterator for Reader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let (number, entry) = match self.lines.next_line() {
-                Some(Line::Whole { number, bytes }) => {
-                    (number, std::str::from_utf8(bytes).map_err(|_| NotAnEntry::Utf8).and_then(Entry::parse))
-                }
+                Some(Line::Whole { number, bytes }) => (number, Entry::decode(bytes)),
                 Some(Line::TooLong { number, .. }) => (number, Err(NotAnEntry::TooLong)),
                 Some(Line::Overflowing { .. } | Line::Unterminated { .. }) => continue,
                 None if self.ended => return None,

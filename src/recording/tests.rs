@@ -64,6 +64,9 @@ fn what_is_no_entry() {
         (r#"{"t":0,"dir":"c2s","frame_b64":"/w==AAAA"}"#, NotAnEntry::Base64),
         (r#"{"t":0,"dir":"c2s","frame_b64":"===="}"#, NotAnEntry::Base64),
         (r#"{"t":0,"dir":"c2s","frame_b64":"é*"}"#, NotAnEntry::Base64),
+        (r#"{"t":0,"dir":"c2s","frame":"{}\n{}"}"#, NotAnEntry::LineFeed),
+        (r#"{"t":0,"dir":"c2s","frame":"\u000a"}"#, NotAnEntry::LineFeed),
+        (r#"{"t":0,"dir":"c2s","frame_b64":"Cg=="}"#, NotAnEntry::LineFeed),
     ] {
         assert_eq!(Entry::parse(text), Err(why), "{text}");
     }

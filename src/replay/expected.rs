@@ -10,8 +10,8 @@ use core::time::Duration;
 use super::Matching;
 use super::departure::Place;
 use crate::frame::{Frame, Id, NotAFrame};
-use crate::json::{Json, JsonStr};
-use crate::recording::Direction;
+use crate::json::{Json, JsonStr, JsonString};
+use crate::recording::{Calls, Direction, Key};
 
 /// A line of the client.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Asked {
     /// JSON text, as are the params.
     pub(super) id: Option<String>,
     pub(super) params: String,
-    /// The id that it has now, once it has come.
+    /// The id that it has now, once it has come, if that is another one.
     pub(super) met: Option<Option<String>>,
     /// The runtime's lines that wait for it.
     pub(super) followed_by: Vec<usize>,
@@ -69,15 +69,20 @@ impl Asked {
         self.kind == Kind::Request
     }
 
+    /// Its id, by value.
+    pub(super) fn key(&self) -> Option<Key> {
+        self.id.as_deref().and_then(id).map(Key::of)
+    }
+
     /// Whether another one is of the same kind and method. The ids of answers are those that the runtime chose.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let answers_same = self.kind != Kind::Response || self.id == other.id;
+        let answers_same = self.kind != Kind::Response || self.key() == other.key();
         self.kind == other.kind && self.method == other.method && answers_same
     }
 
-    /// The session that it is about, as it stands inside the quotes.
-    pub(super) fn session(&self) -> Option<String> {
-        session(Json::new(&self.params).ok()?).map(ToOwned::to_owned)
+    /// The session that it is about.
+    pub(super) fn session(&self) -> Option<JsonString> {
+        session(Json::new(&self.params).ok()?)
     }
 
     pub(super) fn what(&self) -> String {
@@ -102,27 +107,27 @@ pub(super) fn id(text: &str) -> Option<Id<'_>> {
 /// What is known of a recording up to some entry.
 #[derive(Debug, Default)]
 pub(super) struct Expected {
-    /// The session of each line of the client.
-    sessions: Vec<Option<String>>,
-    requests: BTreeMap<String, usize>,
+    /// Lines of the client.
+    asked: usize,
+    requests: Calls<usize>,
     /// The last line of the client about each session.
-    last_about: BTreeMap<String, usize>,
+    last_about: BTreeMap<JsonString, usize>,
     /// Of sub-agents' sessions.
-    parents: BTreeMap<String, String>,
+    parents: BTreeMap<JsonString, JsonString>,
 }
 
 impl Expected {
     /// The next line of the client.
     pub(super) fn asked(&mut self, line: &[u8], at: Duration, number: u64) -> Option<Asked> {
         let asked = Asked::read(line, at, number)?;
-        let (index, session) = (self.sessions.len(), asked.session());
-        if let Some(id) = asked.id.clone().filter(|_| asked.is_request()) {
-            self.requests.insert(id, index);
+        let index = self.asked;
+        if let Some(id) = asked.id.as_deref().filter(|_| asked.is_request()).and_then(id) {
+            self.requests.asked(Direction::ClientToServer, id, index);
         }
-        if let Some(session) = session.clone() {
+        if let Some(session) = asked.session() {
             self.last_about.insert(session, index);
         }
-        self.sessions.push(session);
+        self.asked += 1;
         Some(asked)
     }
 
@@ -133,28 +138,26 @@ impl Expected {
         direction: Direction,
         matching: Matching,
     ) -> (Option<usize>, Option<usize>) {
-        let last = self.sessions.len().checked_sub(1);
+        let last = self.asked.checked_sub(1);
         let mut scratch = String::new();
         let frame = match direction {
             Direction::Stderr => None,
             _ => Frame::decode(line, &mut scratch).ok(),
         };
         let answers = match frame {
-            Some(Frame::Response { id, .. }) => self.requests.get(id.get()).copied(),
+            Some(Frame::Response { id, .. }) => self.requests.answered(direction, id),
             _ => None,
         };
         if let Some(Frame::Notification { params, .. }) = frame {
             self.note_parent(params);
         }
         let after = match (matching, frame) {
+            // Who waits for an answer before it goes on would wait for ever if the answer waited for more.
+            (_, Some(Frame::Response { .. })) => answers.or(last),
             (Matching::Strict, _) => last,
-            (Matching::Loose, Some(Frame::Response { .. })) => {
-                let session = answers.and_then(|request| self.sessions.get(request)?.as_deref());
-                session.and_then(|session| self.last_about.get(session).copied()).or(answers).or(last)
-            }
             (Matching::Loose, Some(Frame::Notification { params, .. } | Frame::Request { params, .. })) => {
-                let root = session(params).map(|session| self.root(session));
-                root.and_then(|root| self.last_about.get(root).copied()).or(last)
+                let last_about = |session| self.last_about.get(self.root(&session)).copied();
+                session(params).and_then(last_about).or(last)
             }
             (Matching::Loose, None) => last,
         };
@@ -163,27 +166,21 @@ impl Expected {
 
     /// The first notification about a sub-agent names its parent.
     fn note_parent(&mut self, params: Json<'_>) {
-        let text = |name| params.member(name).and_then(Json::as_str).map(inside);
+        let text = |name| params.member(name).and_then(Json::as_str).map(JsonStr::to_buf);
         if let (Some(parent), Some(child)) = (text("parentSessionId"), text("childSessionId")) {
-            let root = self.root(parent).to_owned();
+            let root = self.root(&parent).clone();
             if root != child {
-                self.parents.insert(child.to_owned(), root);
+                self.parents.insert(child, root);
             }
         }
     }
 
     /// The session of the client's that one belongs to. Parents are kept as roots, so one step is all.
-    fn root<'a>(&'a self, session: &'a str) -> &'a str {
-        self.parents.get(session).map_or(session, String::as_str)
+    fn root<'a>(&'a self, session: &'a JsonString) -> &'a JsonString {
+        self.parents.get(session).unwrap_or(session)
     }
 }
 
-fn session(params: Json<'_>) -> Option<&str> {
-    params.member("sessionId").and_then(Json::as_str).map(inside)
-}
-
-/// A string as it is written, without its quotes.
-fn inside(text: JsonStr<'_>) -> &str {
-    let text = text.get();
-    text.get(1..text.len() - 1).unwrap_or_default()
+fn session(params: Json<'_>) -> Option<JsonString> {
+    params.member("sessionId").and_then(Json::as_str).map(JsonStr::to_buf)
 }

@@ -9,11 +9,11 @@ mod expected;
 mod rewrite;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::frame::{INTERNAL_ERROR, encode_error};
+use crate::json::JsonString;
 use crate::line::{Line, LineBuffer};
 use crate::recording::{Direction, Entry, What};
 
@@ -42,10 +42,10 @@ pub enum Timing {
 
 /// A recording that answers.
 ///
-/// Each line of the runtime waits for the client's line that it followed in the recording, and goes out when that has
-/// come: with [`Matching::Strict`] the last one before it, with [`Matching::Loose`] the last one before it that was about
-/// the same session. Ids of requests and of sessions are those of this client. A request that the recording does not have
-/// is refused, and that is a [`Departure`].
+/// An answer waits for its request. Each other line of the runtime waits for the client's line that it followed in the
+/// recording, and goes out when that has come: with [`Matching::Strict`] the last one before it, with
+/// [`Matching::Loose`] the last one before it that was about the same session. Ids of requests and of sessions are those
+/// of this client. A request that the recording does not have is refused, and that is a [`Departure`].
 ///
 /// - **Input**: [`push`](Self::push), [`end_input`](Self::end_input).
 /// - **Output**: [`next_line`](Self::next_line); changes its answer after input, and at [`next_at`](Self::next_at).
@@ -89,8 +89,8 @@ pub struct Script {
     ready: BTreeSet<(Duration, usize)>,
     /// What is said to requests that the recording does not have.
     refusals: VecDeque<Vec<u8>>,
-    /// Session ids as recorded, and as they are now; what stands inside the quotes.
-    sessions: BTreeMap<String, String>,
+    /// Session ids as recorded, and as they are now.
+    sessions: BTreeMap<JsonString, JsonString>,
     departures: Vec<Departure>,
     lost: u64,
     ended: bool,
@@ -136,9 +136,8 @@ impl Script {
         let mut expected = Expected::default();
         let mut begun = Vec::new();
         for (entry, number) in entries.into_iter().zip(1..) {
-            let bytes = entry.wire_bytes();
             match (entry.what, entry.direction) {
-                (What::Lost(lost), _) => script.lost += lost,
+                (What::Lost(lost), _) => script.lost = script.lost.saturating_add(lost),
                 (What::Line { bytes, eol }, Direction::ClientToServer) => {
                     // Without its end it is no line yet; blank ones are none, either.
                     begun.extend(bytes);
@@ -146,7 +145,8 @@ impl Script {
                         script.asked.extend(expected.asked(&core::mem::take(&mut begun), entry.at, number));
                     }
                 }
-                (What::Line { .. }, direction) => {
+                (What::Line { mut bytes, eol }, direction) => {
+                    bytes.extend(eol.then_some(b'\n'));
                     let (after, answers) = expected.said(&bytes, direction, matching);
                     let index = script.said.len();
                     script.said.push(Some(Said { at: entry.at, direction, bytes, answers }));
@@ -223,14 +223,13 @@ impl Script {
         self.lost
     }
 
-    /// Whether the recorded runtime was at its end here: all has been said, and it was told to shut down, or it left a
-    /// request without an answer.
+    /// Whether the recorded runtime was at its end here: all has been said, and the last request told it to shut down or
+    /// was left without an answer. An older one without was given up by the client, since the runtime went on.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let all = self.ready.is_empty() && self.refusals.is_empty() && self.met == self.asked.len();
         let last = self.asked.iter().rev().find(|asked| asked.is_request());
-        all && last.is_some_and(|last| last.method == "shutdown")
-            || all && self.asked.iter().any(|asked| asked.is_request() && !asked.answered)
+        all && last.is_some_and(|last| last.method == "shutdown" || !last.answered)
     }
 
     /// One line of the client.
@@ -270,17 +269,18 @@ impl Script {
             self.sessions.insert(recorded, session);
         }
         let (origin, followed_by) = (asked.at, core::mem::take(&mut asked.followed_by));
-        asked.met = Some(heard.id);
+        // The runtime's spelling of the same id stays.
+        let renamed = heard.key() != asked.key();
+        asked.met = Some(heard.id.filter(|_| renamed));
         for index in followed_by {
             let Some(Some(said)) = self.said.get(index) else { continue };
-            // One that came early has what waits for an older request behind it, too.
-            match said.answers.and_then(|answers| self.asked.get_mut(answers)).filter(|asked| asked.met.is_none()) {
-                Some(request) => request.followed_by.push(index),
-                None => {
-                    let due = self.due(now.saturating_add(said.at.saturating_sub(origin)));
-                    self.ready.insert((due, index));
-                }
+            let mut due = self.due(now.saturating_add(said.at.saturating_sub(origin)));
+            // Not before what was said before it, however fast the client goes on.
+            let before = self.ready.iter().rev().find(|(_, before)| *before < index);
+            if let Some((before, _)) = before.filter(|_| self.matching == Matching::Strict) {
+                due = due.max(*before);
             }
+            self.ready.insert((due, index));
         }
         while self.asked.get(self.met).is_some_and(|asked| asked.met.is_some()) {
             self.met += 1;

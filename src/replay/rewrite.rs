@@ -1,14 +1,14 @@
 //! Recorded lines with the ids of another client.
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::format;
 use alloc::vec::Vec;
 
-use crate::json::{self, Json, Token, TokenKind, Tokens};
+use crate::json::{self, Json, JsonStr, JsonString, Token, TokenKind, Tokens};
 
 /// A line of the runtime for the client that is here: the id of an answer, and all ids of sessions. A line that is not
 /// JSON stays as it is.
-pub(super) fn for_client(line: Vec<u8>, id: Option<&str>, sessions: &BTreeMap<String, String>) -> Vec<u8> {
+pub(super) fn for_client(line: Vec<u8>, id: Option<&str>, sessions: &BTreeMap<JsonString, JsonString>) -> Vec<u8> {
     let Ok(text) = core::str::from_utf8(&line) else { return line };
     let trimmed = json::trim(text);
     let Ok(json) = Json::new(trimmed) else { return line };
@@ -16,36 +16,41 @@ pub(super) fn for_client(line: Vec<u8>, id: Option<&str>, sessions: &BTreeMap<St
     let mut out = Vec::with_capacity(line.len());
     let mut copied = 0;
     for token in Tokens::new(json) {
-        let (range, new) = if let Some(id) = id.filter(|_| is_id(&token)) {
-            let quote = usize::from(token.kind == TokenKind::String);
-            (token.range.start - quote..token.range.end + quote, id)
-        } else if let Some(session) = sessions.get(token.text).filter(|_| is_session(&token)) {
-            (token.range, session.as_str())
+        let new = if is_id(&token) {
+            id
+        } else if is_session(&token) {
+            sessions.get(&string(&token)).map(|session| session.as_json_str().get())
         } else {
-            continue;
+            None
         };
-        out.extend_from_slice(line.get(copied..start + range.start).unwrap_or_default());
+        let Some(new) = new else { continue };
+        let quote = usize::from(token.kind == TokenKind::String);
+        out.extend_from_slice(line.get(copied..start + token.range.start - quote).unwrap_or_default());
         out.extend_from_slice(new.as_bytes());
-        copied = start + range.end;
+        copied = start + token.range.end + quote;
     }
     out.extend_from_slice(line.get(copied..).unwrap_or_default());
     out
 }
 
-/// Whether two params say the same, token by token, where sessions may have other ids: each recorded one always the
+/// Whether two params say the same, token by token, however their strings are written, where sessions may have other ids: each recorded one always the
 /// same, and no two of them one.
-pub(super) fn same(recorded: &str, heard: &str, sessions: &BTreeMap<String, String>) -> bool {
+pub(super) fn same(recorded: &str, heard: &str, sessions: &BTreeMap<JsonString, JsonString>) -> bool {
     let (Ok(recorded), Ok(heard)) = (Json::new(recorded), Json::new(heard)) else { return recorded == heard };
     let (mut recorded, mut heard) = (Tokens::new(recorded), Tokens::new(heard));
     loop {
         match (recorded.next(), heard.next()) {
             (None, None) => return true,
             (Some(recorded), Some(heard)) if recorded.kind == heard.kind && recorded.depth == heard.depth => {
-                let known = sessions.get(recorded.text);
-                let same = match known.filter(|_| is_session(&recorded)) {
-                    Some(session) => session == heard.text,
-                    None if is_session(&recorded) => sessions.values().all(|session| session != heard.text),
-                    None => recorded.text == heard.text,
+                let same = if is_session(&recorded) {
+                    let heard = string(&heard);
+                    match sessions.get(&string(&recorded)) {
+                        Some(session) => *session == heard,
+                        None => sessions.values().all(|session| *session != heard),
+                    }
+                } else {
+                    let strings = recorded.kind == TokenKind::String;
+                    recorded.text == heard.text || strings && string(&recorded) == string(&heard)
                 };
                 if !same || recorded.member != heard.member {
                     return false;
@@ -54,6 +59,11 @@ pub(super) fn same(recorded: &str, heard: &str, sessions: &BTreeMap<String, Stri
             _ => return false,
         }
     }
+}
+
+/// A string by its value.
+fn string(token: &Token<'_>) -> JsonString {
+    JsonStr::from_proved(&format!("\"{}\"", token.text)).to_buf()
 }
 
 /// The id of the frame.

@@ -40,16 +40,16 @@ const TWO_SESSIONS: [&str; 8] = [
 ];
 
 #[test]
-fn strict_waits_for_all_before() {
+fn strict_waits_for_all_before_except_with_answers() {
     let mut script = script(&TWO_SESSIONS, Matching::Strict, Timing::Dropped);
-    assert!(say(&mut script, r#"{"id":11,"method":"prompt","params":{"sessionId":"A"}}"#, START).is_empty());
+    let said = say(&mut script, r#"{"id":11,"method":"prompt","params":{"sessionId":"A"}}"#, START);
+    assert_eq!(said, [r#"{"id":11,"result":"a"}"#]);
     let all = say(&mut script, r#"{"id":12,"method":"prompt","params":{"sessionId":"B"}}"#, START);
     let expected = [
         r#"{"method":"started","params":{"sessionId":"c","parentSessionId":"A","childSessionId":"c"}}"#,
         r#"{"id":12,"result":"b"}"#,
         r#"{"method":"event","params":{"sessionId":"c"}}"#,
         r#"{"method":"event","params":{"sessionId":"B"}}"#,
-        r#"{"id":11,"result":"a"}"#,
         "not for anybody",
     ];
     assert_eq!(all, expected);
@@ -120,4 +120,94 @@ fn requests_of_the_runtime_are_answered_by_their_id() {
     assert!(say(&mut script, r#"{"id":"other","result":true}"#, START).is_empty());
     assert_eq!(say(&mut script, r#"{"id":"q","result":false}"#, START), ["thanks"]);
     assert_eq!(script.departures().len(), 1);
+}
+
+/// As the reference answers: numbers and strings in a spelling of its own.
+#[test]
+fn ids_match_by_value() {
+    let lines = [
+        r#">{"id":1.0,"method":"one"}"#,
+        r#"<{"id":1,"result":1}"#,
+        r#">{"id":"\u0061","method":"two"}"#,
+        r#"<{"id":"a","result":2}"#,
+        r#"<{"id":"\u0071","method":"ask"}"#,
+        r#">{"id":"q","result":3}"#,
+        "<thanks",
+    ];
+    for matching in [Matching::Strict, Matching::Loose] {
+        let mut script = script(&lines, matching, Timing::Dropped);
+        assert_eq!(say(&mut script, r#"{"id":7,"method":"one"}"#, START), [r#"{"id":7,"result":1}"#]);
+        let said = say(&mut script, r#"{"id":8,"method":"two"}"#, START);
+        assert_eq!(said, [r#"{"id":8,"result":2}"#, r#"{"id":"\u0071","method":"ask"}"#]);
+        assert_eq!(say(&mut script, r#"{"id":"q","result":3}"#, START), ["thanks"]);
+        script.end_input();
+        assert!(script.departures().is_empty(), "{:?}", script.departures());
+    }
+}
+
+#[test]
+fn sessions_are_known_however_they_are_written() {
+    let lines = [
+        r#">{"id":1,"method":"prompt","params":{"sessionId":"\u00e9","text":"\u00e8"}}"#,
+        r#"<{"method":"event","params":{"sessionId":"é"}}"#,
+        r#">{"id":2,"method":"prompt","params":{"sessionId":"é","text":"è"}}"#,
+        r#"<{"method":"event","params":{"sessionId":"\u00E9"}}"#,
+    ];
+    for matching in [Matching::Strict, Matching::Loose] {
+        let mut script = script(&lines, matching, Timing::Dropped);
+        for session in ["ü", r"\u00fc"] {
+            let line =
+                alloc::format!(r#"{{"id":3,"method":"prompt","params":{{"sessionId":"{session}","text":"è"}}}}"#);
+            assert_eq!(say(&mut script, &line, START), [r#"{"method":"event","params":{"sessionId":"ü"}}"#]);
+        }
+        script.end_input();
+        assert!(script.departures().is_empty(), "{:?}", script.departures());
+    }
+}
+
+/// The recorded client asked twice at once; this one asks again when it has been answered.
+#[test]
+fn an_answer_waits_for_its_request_only() {
+    let lines = [
+        r#">{"id":1,"method":"one"}"#,
+        r#">{"id":2,"method":"two"}"#,
+        r#"<{"id":1,"result":1}"#,
+        r#"<event"#,
+        r#"<{"id":2,"result":2}"#,
+    ];
+    for matching in [Matching::Strict, Matching::Loose] {
+        let mut script = script(&lines, matching, Timing::Dropped);
+        assert_eq!(say(&mut script, r#"{"id":1,"method":"one"}"#, START), [r#"{"id":1,"result":1}"#]);
+        assert_eq!(say(&mut script, r#"{"id":2,"method":"two"}"#, START), ["event", r#"{"id":2,"result":2}"#]);
+        script.end_input();
+        assert!(script.departures().is_empty(), "{:?}", script.departures());
+    }
+    // One that asks faster than the recorded one hears the event after the answer all the same.
+    let mut script = script(&lines, Matching::Strict, Timing::Kept);
+    script.push(b"{\"id\":1,\"method\":\"one\"}\n{\"id\":2,\"method\":\"two\"}\n", START);
+    let second = Duration::from_secs(1);
+    assert_eq!(script.next_at(), Some(2 * second));
+    assert_eq!(spoken(&mut script, 2 * second), [r#"{"id":1,"result":1}"#, "event"]);
+    assert_eq!(spoken(&mut script, 3 * second), [r#"{"id":2,"result":2}"#]);
+}
+
+#[test]
+fn a_call_that_was_given_up_is_no_end() {
+    let lines = [r#">{"id":1,"method":"one"}"#, r#">{"id":2,"method":"two"}"#, r#"<{"id":2,"result":2}"#];
+    let mut given_up = script(&lines, Matching::Strict, Timing::Dropped);
+    assert!(say(&mut given_up, r#"{"id":1,"method":"one"}"#, START).is_empty());
+    assert_eq!(say(&mut given_up, r#"{"id":2,"method":"two"}"#, START).len(), 1);
+    assert!(!given_up.has_ended());
+    // As when the runtime has died.
+    let mut died = script(&lines[..1], Matching::Strict, Timing::Dropped);
+    assert!(!died.has_ended());
+    assert!(say(&mut died, r#"{"id":1,"method":"one"}"#, START).is_empty());
+    assert!(died.has_ended());
+}
+
+#[test]
+fn what_a_recording_says_it_misses_may_be_any_number() {
+    let entry = || Entry { at: START, direction: Direction::Stderr, what: What::Lost(u64::MAX) };
+    let script = Script::new([entry(), entry()], Matching::Strict, Timing::Dropped);
+    assert_eq!(script.lost(), u64::MAX);
 }

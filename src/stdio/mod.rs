@@ -29,6 +29,7 @@ mod launch;
 mod methods;
 mod options;
 mod own;
+mod panic;
 mod pending_run;
 #[cfg(target_os = "linux")]
 mod pidfd;

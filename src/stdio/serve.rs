@@ -1,11 +1,9 @@
 //! [`serve`]: a [`Server`] on two descriptors, with an [`AgentHost`] behind it.
 
-use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::string::String;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::vec::Vec;
@@ -17,6 +15,7 @@ use super::ask::Asked;
 use super::host::{Agent, AgentHost, PromptResponder, Shared, Sink, WhenFull};
 use super::lanes::Lanes;
 use super::own::OwnStdio;
+use super::panic;
 use super::pump::{Loan, Pump};
 use super::signals::Signals;
 use crate::json::JsonString;
@@ -445,9 +444,7 @@ fn lock<A>(cell: &Mutex<Option<A>>) -> MutexGuard<'_, Option<A>> {
 
 /// Runs the author's code; a panic, which the panic hook has told on stderr, becomes a refusal.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic: Box<dyn core::any::Any + Send>| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(Refusal::new(format!("the agent panicked: {text}")))
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        Err(Refusal::new(format!("the agent panicked: {}", panic::text(&*panic).unwrap_or("no message"))))
     })
 }

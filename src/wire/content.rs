@@ -6,6 +6,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::{Decode, DecodeError, List};
+use crate::base64;
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
 
 /// A content block to send, as in the `contentBlocks` of a prompt.
@@ -38,6 +39,14 @@ impl ContentBlock {
     #[must_use]
     pub fn image(base64: impl Into<JsonString>, mime_type: impl Into<JsonString>) -> Self {
         Self(Repr::Image { data: base64.into(), mime_type: mime_type.into() })
+    }
+
+    /// An image as it stands in a file, and its type.
+    #[must_use]
+    pub fn image_bytes(bytes: &[u8], mime_type: impl Into<JsonString>) -> Self {
+        let mut text = String::new();
+        base64::encode(&mut text, bytes);
+        Self::image(&*text, mime_type)
     }
 
     /// Any other block; the runtime keeps members that it does not know.

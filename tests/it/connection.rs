@@ -55,13 +55,7 @@ impl Connection {
     /// All lines up to the next one with this in it.
     #[track_caller]
     pub(crate) fn hears_up_to(&mut self, part: &str) -> Vec<String> {
-        let mut lines = Vec::new();
-        loop {
-            lines.push(self.hears());
-            if lines.last().is_some_and(|line| line.contains(part)) {
-                return lines;
-            }
-        }
+        up_to(part, || self.hears())
     }
 
     /// Why serving has ended.
@@ -84,4 +78,17 @@ impl Connection {
         let lines = std::iter::from_fn(|| self.hears_any()).collect();
         (lines, self.served())
     }
+}
+
+/// All lines up to the next one with this in it.
+#[track_caller]
+pub(crate) fn up_to(part: &str, hear: impl FnMut() -> String) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in std::iter::repeat_with(hear) {
+        lines.push(line);
+        if lines.last().is_some_and(|line| line.contains(part)) {
+            break;
+        }
+    }
+    lines
 }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use dsh_wire::json::{Json, Kind};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::connection::up_to;
+
 /// Nothing that these tests wait for takes so long.
 pub(crate) const BOUND: Duration = Duration::from_secs(10);
 
@@ -120,13 +122,7 @@ impl Runtime {
     /// All lines up to the next one with this in it.
     #[track_caller]
     pub(crate) fn hears_up_to(&mut self, part: &str) -> Vec<String> {
-        let mut lines = Vec::new();
-        loop {
-            lines.push(self.hears());
-            if lines.last().is_some_and(|line| line.contains(part)) {
-                return lines;
-            }
-        }
+        up_to(part, || self.hears())
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -22,7 +22,7 @@ pub(crate) fn read(path: &Path) -> Result<ContentBlock, Failure> {
     if bytes.len() as u64 > LIMIT {
         return Err(failed(&format_args!("it is larger than {} MiB", LIMIT >> 20)));
     }
-    Ok(ContentBlock::image(&*base64(&bytes), mime_type))
+    Ok(ContentBlock::image_bytes(&bytes, mime_type))
 }
 
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
@@ -32,32 +32,5 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         _ => None,
-    }
-}
-
-/// Canonical base64 (RFC 4648 §4), with padding.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for (index, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-            let digit = DIGITS.get((bits >> shift & 63) as usize).filter(|_| index <= chunk.len());
-            text.push(digit.map_or('=', |digit| char::from(*digit)));
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_as_in_rfc_4648() {
-        let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
-        let encoded = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
-        assert_eq!(texts.map(|text| base64(text.as_bytes())), encoded);
-        assert_eq!(base64(&[0xfb, 0xff, 0xbf]), "+/+/");
     }
 }

@@ -132,7 +132,7 @@ impl RuntimeArgs {
 
     /// The program behind `--`, if there is one.
     pub(crate) fn given(&self) -> Option<Launch> {
-        self.runtime.split_first().map(|(program, args)| Launch::new(program).args(args))
+        given(&self.runtime)
     }
 
     /// Whether the arguments are those of `dsh`: nothing but a profile.
@@ -184,12 +184,16 @@ impl RuntimeArgs {
 
 /// The program and its arguments; the embedded runtime where there are none.
 pub(crate) fn launch(command: &[OsString]) -> Result<Launch, Failure> {
-    if let Some((program, args)) = command.split_first() {
-        return Ok(Launch::new(program).args(args));
+    if let Some(launch) = given(command) {
+        return Ok(launch);
     }
     let this = std::env::current_exe()
         .map_err(|error| Failure::usage(format!("cannot tell where this program is: {error}")))?;
     Ok(Launch::new(this).arg("serve"))
+}
+
+fn given(command: &[OsString]) -> Option<Launch> {
+    command.split_first().map(|(program, args)| Launch::new(program).args(args))
 }
 
 fn key_and_value(pair: &OsStr) -> Option<(&OsStr, &OsStr)> {

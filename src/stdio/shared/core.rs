@@ -16,7 +16,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::string::String;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,6 +27,7 @@ use crate::peer::{AbortToken, CallId, Mark};
 use crate::stdio::connection::{Connection, Patience, TOKENS};
 use crate::stdio::error::Cause;
 use crate::stdio::harness_client::HarnessClient;
+use crate::stdio::panic;
 use crate::stdio::pump::{Loan, Poller, Waker};
 use crate::stdio::signal::Signal;
 
@@ -117,7 +117,7 @@ pub(super) enum Condition {
 }
 
 impl Condition {
-    fn holds(&self, state: &State) -> bool {
+    pub(super) fn holds(&self, state: &State) -> bool {
         let connection = state.client.connection();
         let machine = &connection.client;
         let delivery = |id: SubscriptionId| machine.has_delivery(id) || machine.is_deaf(id) || connection.has_ended();
@@ -562,6 +562,5 @@ enum Next<T> {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> io::Error {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    io::Error::other(std::format!("a callback has panicked: {}", text.unwrap_or("without a text")))
+    io::Error::other(std::format!("a callback has panicked: {}", panic::text(panic).unwrap_or("without a text")))
 }

@@ -225,17 +225,11 @@ impl Host for Waited<'_> {
         let Some(id) = self.events.id() else { return Ok(()) };
         let calls: Vec<CallId> = calls.iter().flatten().copied().collect();
         let answers = self.answering.is_some();
-        let condition = Condition::Run(id, calls.clone(), answers);
+        let condition = Condition::Run(id, calls, answers);
         let token = progress.token().cloned();
         self.core.with(|state| state.hungry += 1);
         self.core.wait(&condition, until, token.as_ref(), |state| {
-            let connection = state.client.connection();
-            let machine = &connection.client;
-            let found = machine.has_delivery(id)
-                || connection.has_ended()
-                || answers && machine.has_request()
-                || calls.iter().any(|call| machine.has_ended(*call))
-                || token.as_ref().is_some_and(|token| token.is_aborted());
+            let found = condition.holds(state) || token.as_ref().is_some_and(|token| token.is_aborted());
             found.then_some(())
         });
         self.core.with(|state| state.hungry -= 1);

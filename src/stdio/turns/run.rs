@@ -7,9 +7,10 @@ use std::vec::Vec;
 use super::answer::{Answer, ToolError, ToolOutput, ToolUse, TurnError};
 use super::event::{Attempt, Reason, StepId, ToolCall, ToolFailure, ToolMessage, ToolResult, ToolSource};
 use super::message::TextBlock;
-use super::session::{Shared, panic_text};
+use super::session::Shared;
 use super::{Failure, Message, Step, TurnAgent, answer, subagent};
 use crate::server::NewEvent;
+use crate::stdio::panic;
 
 /// Takes one turn, which has begun, and sees that the next one is taken.
 pub(super) fn turn(shared: &Arc<Shared>, messages: Vec<Message>) {
@@ -100,8 +101,9 @@ fn use_tools(step: &mut Step<'_>, agent: &mut dyn TurnAgent, answer: &Answer) ->
         .collect();
     drop(state);
     for (seq, tool) in calls {
-        let outcome = catch_unwind(AssertUnwindSafe(|| agent.use_tool(step, tool)))
-            .unwrap_or_else(|panic| Err(std::format!("Error: the tool panicked: {}", panic_text(&*panic)).into()));
+        let outcome = catch_unwind(AssertUnwindSafe(|| agent.use_tool(step, tool))).unwrap_or_else(|panic| {
+            Err(std::format!("Error: the tool panicked: {}", panic::text(&*panic).unwrap_or("no message")).into())
+        });
         let released = step.is_released();
         let outcome = if released { Err(ToolError::aborted()) } else { outcome };
         tell_result(step, seq, tool, outcome);
@@ -137,7 +139,11 @@ fn tell_result(step: &Step<'_>, seq: u64, tool: &ToolUse, outcome: Result<ToolOu
 /// Runs the author's code; a panic, which the panic hook has told on stderr, becomes a failure.
 fn guarded(call: impl FnOnce() -> Result<Answer, TurnError>) -> Result<Answer, TurnError> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        Err(Failure::new(std::format!("the agent panicked: {}", panic_text(&*panic)), "UNKNOWN").into())
+        Err(Failure::new(
+            std::format!("the agent panicked: {}", panic::text(&*panic).unwrap_or("no message")),
+            "UNKNOWN",
+        )
+        .into())
     })
 }
 

@@ -4,7 +4,7 @@ use std::boxed::Box;
 use std::collections::VecDeque;
 use std::format;
 use std::path::{Path, PathBuf};
-use std::string::{String, ToString};
+use std::string::ToString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::vec::Vec;
@@ -359,10 +359,4 @@ impl State {
         self.cwd = to;
         self.note(Message::note(ids.of_inbox(), &[note], &PlainSource { kind: "working-directory" }));
     }
-}
-
-/// What the panic said.
-pub(super) fn panic_text(panic: &(dyn core::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_string()
 }

@@ -76,7 +76,7 @@ fn ids_and_sessions_are_those_of_the_client() {
     let output = replayed(&file, &["--profile", "sdk"], asked);
     exits(&output, 0);
     let expected = r#"{"id":"first","result":{}}
-{"method":"session.status","params":{"sessionId":"\u0061b"}}
+{"method":"session.status","params":{"sessionId":"ab"}}
 {"id":7.0,"result":{"messageId":"m"}}
 "#;
     assert_eq!(stdout(&output), expected);

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
@@ -298,6 +299,20 @@ fn a_full_disk_is_told_once_and_changes_nothing() {
     assert!(lines[0].starts_with("dsh-wire tap: cannot write the log '/dev/full': No space left on device"), "{said}");
     let len = sent.len();
     assert!(lines[1].contains(&format!("misses {len} bytes of the client, {len} of the runtime")), "{said}");
+}
+
+#[test]
+fn a_log_over_the_size_of_a_file_is_told_and_changes_nothing() {
+    let folder = Folder::new();
+    let log = folder.0.join("log");
+    let sent = noise(&mut Random::new(4), 300_000);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 8; exec \"$0\" tap --log \"$1\" -- cat", env!("CARGO_BIN_EXE_dsh-wire")]).arg(&log);
+    let output = with_stdin(limited, &sent, 10_000);
+    exits(&output, 0);
+    assert!(output.stdout == sent);
+    assert!(stderr(&output).contains("File too large"), "{}", stderr(&output));
+    assert_eq!(log.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! `timeline`: what it writes into the page. What the page makes of it is shown by `tests/timeline` in a browser.
 
+use std::fs::File;
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::{Folder, dsh_wire, exits, stderr, stdout};
@@ -147,4 +150,25 @@ fn what_is_wrong_is_told_and_nothing_is_written() {
     check(&good, "/no/such/folder/page", "cannot create '/no/such/folder/page': ");
     exits(&dsh_wire(["timeline", &good, "-o", to]).output().unwrap(), 0);
     assert!(page.exists());
+}
+
+#[test]
+fn a_recording_is_not_overwritten() {
+    let folder = Folder::new();
+    let text = entries(&[("c2s", json!({"id": 1, "method": "m"}))]);
+    let recording = folder.file("r.jsonl", text.as_bytes());
+    let (hard, soft) = (folder.0.join("hard"), folder.0.join("soft"));
+    std::fs::hard_link(&recording, &hard).unwrap();
+    std::os::unix::fs::symlink(&recording, &soft).unwrap();
+    for page in [&recording, hard.to_str().unwrap(), soft.to_str().unwrap()] {
+        for (from, stdin) in [(recording.as_str(), Stdio::null()), ("-", File::open(&recording).unwrap().into())] {
+            let output = dsh_wire(["timeline", from, "-o", page]).stdin(stdin).output().unwrap();
+            exits(&output, 2);
+            assert_eq!(
+                stderr(&output),
+                format!("error: '{page}' is the recording itself: give the page another name\n")
+            );
+            assert_eq!(std::fs::read_to_string(&recording).unwrap(), text);
+        }
+    }
 }

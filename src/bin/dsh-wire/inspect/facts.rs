@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use dsh_wire::frame::{Frame, Params};
 use dsh_wire::json::{Json, JsonStr};
+use dsh_wire::recording::Calls;
 use dsh_wire::wire::{Notification, NotificationBody};
 
-use super::calls::Calls;
 use super::input::{Content, Item};
 
 /// Text of the peer's, or a copy of it.

@@ -156,10 +156,7 @@ impl Input {
                 continue;
             }
             let (number, bytes, entry) = match line {
-                Line::Whole { number, bytes } => {
-                    let entry = std::str::from_utf8(bytes).map_err(|_| NotAnEntry::Utf8);
-                    (number, bytes, entry.and_then(Entry::parse))
-                }
+                Line::Whole { number, bytes } => (number, bytes, Entry::decode(bytes)),
                 Line::TooLong { number, prefix, .. } => (number, prefix, Err(NotAnEntry::TooLong)),
                 // The end of the one will be told, and there is none of the other.
                 Line::Overflowing { .. } | Line::Unterminated { .. } => continue,
@@ -196,10 +193,7 @@ impl Format {
     /// No frame has the members of an entry, so one line is enough.
     fn of(beginning: &[u8]) -> Self {
         let line = beginning.split(|byte| *byte == b'\n').find(|line| !is_blank(line)).unwrap_or_default();
-        match std::str::from_utf8(line).map(Entry::parse) {
-            Ok(Ok(_)) => Self::Recording,
-            _ => Self::Raw,
-        }
+        if Entry::decode(line).is_ok() { Self::Recording } else { Self::Raw }
     }
 }
 

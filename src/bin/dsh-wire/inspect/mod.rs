@@ -1,6 +1,5 @@
 //! `dsh-wire inspect`: what a byte stream or a recording holds, line by line, while it comes.
 
-pub(crate) mod calls;
 mod counts;
 mod detail;
 mod facts;
@@ -17,11 +16,11 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use dsh_wire::line::DEFAULT_LIMIT;
+use dsh_wire::recording::Calls;
 
 use crate::failure::Failure;
 use crate::terminal::Styles;
 
-use calls::Calls;
 use counts::Counts;
 use facts::Facts;
 use filter::{Filter, Kind};

@@ -36,7 +36,8 @@ struct Sum {
 impl Sum {
     fn add(&mut self, bytes: u64) {
         self.count += 1;
-        self.bytes += bytes;
+        // What an entry says that it misses may be any number.
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 

@@ -73,8 +73,8 @@ impl fmt::Display for Bytes {
         let bytes = self.0 as f64;
         match self.0 {
             ..1000 => write!(f, "{} B", self.0),
-            ..999_500 => write!(f, "{:.*} kB", decimals(bytes / 1e3), bytes / 1e3),
-            ..999_500_000 => write!(f, "{:.*} MB", decimals(bytes / 1e6), bytes / 1e6),
+            1000..999_500 => write!(f, "{:.*} kB", decimals(bytes / 1e3), bytes / 1e3),
+            999_500..999_500_000 => write!(f, "{:.*} MB", decimals(bytes / 1e6), bytes / 1e6),
             _ => write!(f, "{:.*} GB", decimals(bytes / 1e9), bytes / 1e9),
         }
     }

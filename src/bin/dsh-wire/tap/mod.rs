@@ -68,7 +68,7 @@ Example:
 
 A client that starts its runtime by a path gets a script in its place:
   #!/bin/sh
-  exec dsh-wire tap --log \"/tmp/talk-$$.jsonl\" -- dsh \"$@\"
+  exec dsh-wire tap --log \"$HOME/talk-$$.jsonl\" -- dsh \"$@\"
 
 Exit codes:
   that of the runtime; it dies of the signal that the runtime died of

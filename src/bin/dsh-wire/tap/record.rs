@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +45,8 @@ struct Batch {
 impl Log {
     pub(super) fn create(path: &Path, redact: bool) -> io::Result<Self> {
         let mut options = File::options();
-        options.write(true).create(true).truncate(true);
+        // What is said is for nobody else's eyes.
+        options.write(true).create(true).truncate(true).mode(0o600);
         // To open a named pipe for writing only would wait for a reader.
         if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
             options.read(true).truncate(false);

@@ -20,6 +20,8 @@ pub(super) fn forward(runtime: Pid) -> io::Result<Forwarding> {
     let runtime = Arc::new(Mutex::new(Some(runtime)));
     let target = Arc::clone(&runtime);
     let (mut caught, raised) = UnixStream::pair()?;
+    // A log over the limit of a file's size is one that cannot be written, and not our end.
+    signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())?;
     let mut flags = Vec::new();
     for signal in FORWARDED {
         let flag = Arc::new(AtomicBool::new(false));

@@ -279,7 +279,7 @@ mod tests {
             spool.push(Duration::ZERO, direction, bytes);
         }
         spool.finish();
-        let pieces = spool.take().unwrap();
+        let pieces = spool.take().expect("there are pieces");
         let lost = pieces.iter().map(|piece| match piece.what {
             Part::Lost { bytes, whole } => Some((piece.direction, bytes, whole)),
             _ => None,

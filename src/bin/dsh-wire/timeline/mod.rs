@@ -5,8 +5,9 @@ mod page;
 mod spans;
 mod tracks;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dsh_wire::line::DEFAULT_LIMIT;
@@ -46,6 +47,10 @@ pub(crate) fn timeline(args: &Args) -> Result<(), Failure> {
             "'{file}' is no recording: its first line has no time and direction; make one with `dsh-wire tap`"
         )));
     }
+    if is_same_file(&args.file, &args.output) {
+        let page = args.output.display();
+        return Err(Failure::usage(format!("'{page}' is the recording itself: give the page another name")));
+    }
     let mut timeline = Timeline::new(title(&args.file), args.line_bytes);
     loop {
         input.each(|item| {
@@ -58,6 +63,13 @@ pub(crate) fn timeline(args: &Args) -> Result<(), Failure> {
         input.more()?;
     }
     write(&args.output, &timeline.finish())
+}
+
+/// Whether the page would take the place of the recording, through whatever links.
+fn is_same_file(recording: &Path, page: &Path) -> bool {
+    let recording = if recording.as_os_str() == "-" { Path::new("/dev/stdin") } else { recording };
+    let file = |path| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
+    page.as_os_str() != "-" && file(recording).is_some_and(|recording| file(page) == Some(recording))
 }
 
 fn title(file: &Path) -> String {

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use dsh_wire::frame::{Frame, RpcError};
 use dsh_wire::json::{Json, JsonStr, JsonString};
-use dsh_wire::recording::Direction;
+use dsh_wire::recording::{Calls, Direction};
 
 use super::spans::{Span, SpanKind, Spans};
 use super::tracks;
-use crate::inspect::calls::Calls;
 use crate::inspect::filter::Kind;
 use crate::inspect::input::{Content, Item};
 

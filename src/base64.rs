@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-pub(super) fn encode(out: &mut String, bytes: &[u8]) {
+pub(crate) fn encode(out: &mut String, bytes: &[u8]) {
     out.reserve(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let bits = chunk.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
@@ -17,7 +17,7 @@ pub(super) fn encode(out: &mut String, bytes: &[u8]) {
 }
 
 /// `None` where the text is not what [`encode`] writes.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     for chunk in text.as_bytes().chunks(4) {
         let digits = chunk.strip_suffix(b"==").or_else(|| chunk.strip_suffix(b"=")).unwrap_or(chunk);
@@ -46,4 +46,23 @@ fn value(digit: u8) -> Option<u32> {
         b'/' => 63,
         _ => return None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(bytes: &[u8]) -> String {
+        let mut text = String::new();
+        encode(&mut text, bytes);
+        text
+    }
+
+    #[test]
+    fn base64_as_in_rfc_4648() {
+        let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
+        let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        assert_eq!(texts.map(|text| encoded(text.as_bytes())), expected);
+        assert_eq!(encoded(&[0xfb, 0xff, 0xbf]), "+/+/");
+    }
 }

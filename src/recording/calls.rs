@@ -1,30 +1,33 @@
 //! Which response answers which request, in a recording.
 
-use std::collections::{HashMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
 
-use dsh_wire::frame::Id;
-use dsh_wire::json::JsonString;
-use dsh_wire::recording::Direction;
+use super::Direction;
+use crate::frame::Id;
+use crate::json::JsonString;
 
 /// More requests than this do not wait for an answer in any conversation; those beyond are not matched up.
 const MOST: usize = 100_000;
 
-/// Requests that wait for their answer, each with something of the caller's.
-pub(crate) struct Calls<T> {
+/// Requests of a recording that wait for their answer, each with something of the caller's. Ids match by value: the
+/// reference echoes `1.0` as `1`, and strings with escapes of its own.
+#[derive(Debug)]
+pub struct Calls<T> {
     /// By the direction of the request. The same id may be in use more than once; then the oldest is answered first.
-    waiting: HashMap<(Direction, Key), VecDeque<T>>,
+    waiting: BTreeMap<(Direction, Key), VecDeque<T>>,
     len: usize,
 }
 
 impl<T> Default for Calls<T> {
     fn default() -> Self {
-        Self { waiting: HashMap::new(), len: 0 }
+        Self { waiting: BTreeMap::new(), len: 0 }
     }
 }
 
 impl<T> Calls<T> {
     /// Notes a request that went this way.
-    pub(crate) fn asked(&mut self, way: Direction, id: Id<'_>, call: T) {
+    pub fn asked(&mut self, way: Direction, id: Id<'_>, call: T) {
         if self.len < MOST {
             self.waiting.entry((way, Key::of(id))).or_default().push_back(call);
             self.len += 1;
@@ -32,7 +35,7 @@ impl<T> Calls<T> {
     }
 
     /// The request that a response which went this way answers.
-    pub(crate) fn answered(&mut self, way: Direction, id: Id<'_>) -> Option<T> {
+    pub fn answered(&mut self, way: Direction, id: Id<'_>) -> Option<T> {
         let key = (opposite(way)?, Key::of(id));
         let queue = self.waiting.get_mut(&key)?;
         let call = queue.pop_front();
@@ -44,7 +47,7 @@ impl<T> Calls<T> {
     }
 
     /// The ones that no answer has come for.
-    pub(crate) fn unanswered(&self) -> impl Iterator<Item = &T> {
+    pub fn unanswered(&self) -> impl Iterator<Item = &T> {
         self.waiting.values().flatten()
     }
 }
@@ -57,15 +60,15 @@ fn opposite(way: Direction) -> Option<Direction> {
     }
 }
 
-/// An id by its value: the reference echoes `1.0` as `1`, and strings with escapes of its own.
-#[derive(PartialEq, Eq, Hash)]
-enum Key {
+/// An id by its value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
     Text(JsonString),
     Number(String),
 }
 
 impl Key {
-    fn of(id: Id<'_>) -> Self {
+    pub(crate) fn of(id: Id<'_>) -> Self {
         match id.as_json().as_str() {
             Some(text) => Self::Text(text.to_buf()),
             // The sum makes 0 of -0.
