@@ -282,3 +282,12 @@ fn one_that_does_not_end_well() {
     exits(&output, 0);
     tells(&output, "! end", &["exited with code 3", "→ after `shutdown` a runtime exits with code 0"]);
 }
+
+#[test]
+fn a_folder_is_no_program() {
+    let output = dsh_wire(["doctor"]).env("DSH_RUNTIME_BIN", std::env::temp_dir()).output().unwrap();
+    exits(&output, 2);
+    let said = stdout(&output);
+    assert!(said.starts_with("✗ program"), "{said}");
+    assert!(said.contains(" is a directory\n") && !said.contains('✓'), "{said}");
+}

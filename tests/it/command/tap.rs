@@ -4,14 +4,15 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dsh_wire::recording::{Direction, Entry, Reader, What};
+use dsh_wire::recording::{Direction, Entry, Reader, What, redact};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Folder, Running, dsh_wire, exits, stderr, stdout, wait_until, with_stdin};
@@ -367,6 +368,11 @@ fn a_runtime_that_leaves_somebody_behind_ends_all_the_same() {
         let script = format!("sh -c '{left}' & echo $!; exit 4");
         let output = within(Duration::from_secs(10), || tapped(&log, &script).output().unwrap());
         exits(&output, 4);
+        assert!(
+            stderr(&output).contains("holds its stdout: what it says from now on goes nowhere\n"),
+            "{}",
+            stderr(&output)
+        );
         let pid = stdout(&output).lines().find_map(|pid| Pid::from_raw(pid.parse().ok()?));
         // It may have died of the closed pipe.
         let _ = kill_process(pid.unwrap(), Signal::KILL);
@@ -393,7 +399,11 @@ fn a_stderr_that_nobody_reads_holds_up_nothing() {
     // More than two pipes hold, and one piece in a hand, is as without the tap.
     let (status, came) = without_a_reader_of_stderr(tapped(&log, "head -c 150000 /dev/zero >&2; echo done; exit 6"));
     assert_eq!((status.code(), &*came), (Some(6), &b"done\n"[..]));
-    assert!(recorded(&entries(&log), Direction::Stderr).len() > 65_536);
+    assert_eq!(
+        recorded(&entries(&log), Direction::Stderr).len(),
+        150_000,
+        "what the client does not read, the log has"
+    );
     // With the view there is no such bound.
     let script = "yes '{\"method\":\"m\",\"params\":{}}' | head -n 20000; yes | head -c 2000000 >&2; echo done; exit 6";
     let (status, came) =
@@ -401,6 +411,149 @@ fn a_stderr_that_nobody_reads_holds_up_nothing() {
     assert_eq!(status.code(), Some(6));
     assert_eq!(came.iter().filter(|byte| **byte == b'\n').count(), 20_001);
     assert!(came.ends_with(b"done\n"));
+}
+
+/// It takes longer in all than a reader may take nothing.
+#[test]
+fn a_stderr_that_is_read_slowly_arrives() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let mut child = Running(tapped(&log, "head -c 200000 /dev/zero >&2").stderr(Stdio::piped()).spawn().unwrap());
+    let mut stderr = child.0.stderr.take().unwrap();
+    let (mut came, mut piece) = (0, vec![0; 30_000]);
+    loop {
+        match stderr.read(&mut piece).unwrap() {
+            0 => break,
+            len => came += len,
+        }
+        // The rest is in the last pipe.
+        thread::sleep(if came < 140_000 { Duration::from_millis(1400) } else { Duration::ZERO });
+    }
+    assert_eq!(came, 200_000);
+    assert!(child.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_signal_after_the_end_of_the_runtime_ends_the_waiting() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let script = "echo $$; head -c 150000 /dev/zero; exit 4";
+    let mut command = tapped(&log, script);
+    let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let mut stdout = child.0.stdout.take().unwrap();
+    let mut came = Vec::new();
+    while !came.contains(&b'\n') {
+        let mut piece = [0; 100_000];
+        let len = stdout.read(&mut piece).unwrap();
+        came.extend_from_slice(&piece[..len]);
+    }
+    let pid = String::from_utf8_lossy(came.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
+    // Its status has been taken: signals are for the tap.
+    wait_until("the runtime is gone", || !Path::new(&format!("/proc/{pid}")).exists());
+    assert!(child.0.try_wait().unwrap().is_none(), "it waits for the client");
+    kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
+    let mut status = None;
+    wait_until("the tap ends", || {
+        status = child.0.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(4), "as the runtime did");
+    stdout.read_to_end(&mut came).unwrap();
+    let all = recorded(&entries(&log), Direction::ServerToClient);
+    assert_eq!(all.len(), 150_000 + pid.len() + 1, "the log has all of it");
+    assert!(all.starts_with(&came) && came.len() < all.len());
+    let mut said = String::new();
+    child.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let left = all.len() - came.len();
+    assert_eq!(
+        said,
+        format!(
+            "dsh-wire tap: the last {left} bytes of the runtime's stdout were not passed on, and went to the log only\n"
+        )
+    );
+}
+
+#[test]
+fn a_signal_at_the_very_beginning_leaves_no_runtime() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    for delay in 0..30 {
+        let name = folder.0.join(format!("pid-{delay}"));
+        let script = format!("echo $$ > {}; exec sleep 60", name.display());
+        let mut child = tapped(&log, &script).stdout(Stdio::piped()).spawn().unwrap();
+        thread::sleep(Duration::from_micros(delay * 200));
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let status = within(Duration::from_secs(10), || child.wait().unwrap());
+        assert_eq!(status.signal(), Some(15), "after {delay}");
+        let pid = fs::read_to_string(&name).unwrap_or_default();
+        if let Some(pid) = pid.trim().parse().ok().and_then(Pid::from_raw) {
+            wait_until("the runtime ends", || has_ended(pid));
+        }
+    }
+}
+
+/// As under `nohup`.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_ignored_stays_ignored() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let mut command = Command::new("sh");
+    let script = "trap '' HUP; exec \"$0\" tap --log \"$1\" -- grep SigIgn /proc/self/status";
+    let output = command.args(["-c", script, env!("CARGO_BIN_EXE_dsh-wire"), &log]).output().unwrap();
+    exits(&output, 0);
+    let ignored = u64::from_str_radix(stdout(&output).split_whitespace().nth(1).unwrap(), 16).unwrap();
+    assert_eq!(ignored & 0b10111, 1, "HUP, and neither INT nor QUIT nor ABRT: {ignored:b}");
+}
+
+#[test]
+fn two_taps_do_not_share_a_log() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let mut first = Running(tapped(&log, "cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let mut stdin = first.0.stdin.take().unwrap();
+    stdin.write_all(b"one\n").unwrap();
+    first.0.stdout.as_mut().unwrap().read_exact(&mut [0; 4]).unwrap();
+    let second = tapped(&log, "echo started").output().unwrap();
+    exits(&second, 2);
+    assert_eq!(stdout(&second), "");
+    assert_eq!(stderr(&second), format!("error: cannot write the log '{log}': another tap is writing it\n"));
+    drop(stdin);
+    assert!(first.0.wait().unwrap().success());
+    assert_eq!(recorded(&entries(&log), Direction::ClientToServer), b"one\n");
+    // And now it is free.
+    exits(&tapped(&log, "exit 3").output().unwrap(), 3);
+}
+
+#[test]
+fn a_log_goes_through_our_own_links_only() {
+    let folder = Folder::new();
+    let file = folder.file("file", b"");
+    let link = folder.0.join("link");
+    symlink(&file, &link).unwrap();
+    exits(&tapped(link.to_str().unwrap(), "echo x").output().unwrap(), 0);
+    assert_eq!(recorded(&entries(&file), Direction::ServerToClient), b"x\n");
+    if lchown(&link, Some(65_534), None).is_err() {
+        eprintln!("only root can make a link of another user's, so this is not tested");
+        return;
+    }
+    let output = tapped(link.to_str().unwrap(), "echo y").output().unwrap();
+    exits(&output, 2);
+    assert!(stderr(&output).contains("a link that belongs to another user"), "{}", stderr(&output));
+    assert_eq!(recorded(&entries(&file), Direction::ServerToClient), b"x\n");
+}
+
+#[test]
+fn the_environment_of_the_runtime_is_as_asked() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let args = ["tap", "--log", &log, "--env", "A=b", "--env-clean", "--pass-env", "SECOND", "--", "/usr/bin/env"];
+    let output = dsh_wire(args).env("FIRST", "1").env("SECOND", "2").output().unwrap();
+    exits(&output, 0);
+    let names = stdout(&output);
+    let mut names: Vec<_> = names.lines().filter(|line| !line.starts_with("_=")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["A=b", "SECOND=2"]);
 }
 
 #[test]
@@ -454,28 +607,46 @@ fn what_cannot_be_started_or_written_is_told_before() {
     let output = dsh_wire(["tap", "--log", &log, "--", "/no/such/runtime"]).output().unwrap();
     exits(&output, 2);
     assert!(stderr(&output).contains("/no/such/runtime"), "{}", stderr(&output));
+    // Though `setpriv` is what starts it.
+    let script = folder.file("script", b"#!/no/such/shell\n");
+    for (mode, why) in [(0o644, "is not executable"), (0o755, "the interpreter of the program does not exist")] {
+        fs::set_permissions(&script, fs::Permissions::from_mode(mode)).unwrap();
+        let output = dsh_wire(["tap", "--log", &log, "--", &script]).output().unwrap();
+        exits(&output, 2);
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
 }
 
 #[test]
-fn the_view_shows_what_goes_by() {
+fn the_view_shows_the_rows_of_inspect() {
     let folder = Folder::new();
     let log = folder.file("log", b"");
-    let asked = "{\"id\":\"a\",\"method\":\"initialize\"}\n";
     let answer = r#"{"id":"a","result":{}}"#;
     let status = r#"{"method":"session.status","params":{"sessionId":"s","status":"idle"}}"#;
     let mut command = dsh_wire(["tap", "--print", "--log", &log, "--", "sh", "-c"]);
-    command.arg(format!("read -r line; echo '{answer}'; echo '{status}'; echo noise"));
-    let output = with_stdin(command, asked.as_bytes(), 100);
-    exits(&output, 0);
-    let said = stderr(&output);
-    let shown: Vec<_> = said.lines().map(|line| line.trim_start().split_once(' ').unwrap().1).collect();
-    let expected = [
-        format!("→ request      initialize  \"a\" {} bytes", asked.len()),
-        format!("← result       \"a\" {} bytes", answer.len() + 1),
-        format!("← notification session.status  s  idle {} bytes", status.len() + 1),
-    ];
-    assert_eq!(shown[..3], expected);
-    assert!(shown[3].starts_with("← no frame     ") && shown[3].ends_with(" 6 bytes"), "{}", shown[3]);
+    command.arg(format!("read -r line; echo hm >&2; read -r line; echo '{answer}'; echo '{status}'; echo noise"));
+    let mut child =
+        Running(command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
+    let (mut stdin, mut stderr) = (child.0.stdin.take().unwrap(), child.0.stderr.take().unwrap());
+    stdin.write_all(b"{\"id\":\"a\",\"method\":\"initialize\"}\n").unwrap();
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"hm\n") {
+        let mut byte = [0];
+        stderr.read_exact(&mut byte).unwrap();
+        seen.extend(byte);
+    }
+    stdin.write_all(b"\n").unwrap();
+    stderr.read_to_end(&mut seen).unwrap();
+    assert!(child.0.wait().unwrap().success());
+    let seen = String::from_utf8(seen).unwrap();
+    let (said, shown): (Vec<_>, Vec<_>) = seen.lines().partition(|line| *line == "hm");
+    assert_eq!(said, ["hm"], "{seen}");
+    let inspected = dsh_wire(["inspect", &log]).output().unwrap();
+    let rows = stdout(&inspected);
+    // All but the line of the runtime's stderr, and the figures at the end.
+    let rows: Vec<_> = rows.lines().filter(|row| !row.ends_with("hm") && !row.contains("bytes: ")).collect();
+    assert_eq!(shown, rows);
+    assert_eq!(shown.len(), 5, "{seen}");
 }
 
 /// Every recording through a redacting tap: nothing of the prompts, answers and arguments is left, and every line has its
@@ -536,4 +707,33 @@ fn kind(line: &[u8]) -> String {
     };
     // So are bytes that are not UTF-8.
     kind.replace('\u{fffd}', "*")
+}
+
+/// What `timeline` makes of a recording does not change, but for the texts.
+#[test]
+fn a_redacted_recording_has_the_same_spans() {
+    let folder = Folder::new();
+    for recording in recording::all() {
+        let file = recording::fixtures().join(format!("{}.jsonl", recording.name));
+        let mut redacted = String::new();
+        for mut entry in Reader::new(File::open(&file).unwrap()).map(Result::unwrap) {
+            if let What::Line { bytes, .. } = &mut entry.what {
+                redact(entry.direction, bytes);
+            }
+            entry.encode(&mut redacted);
+        }
+        let redacted = folder.file("redacted", redacted.as_bytes());
+        let [before, after] = [file.to_str().unwrap(), &redacted].map(spans);
+        assert_eq!(before, after, "{}", recording.name);
+        assert!(before.starts_with("{\"kind\":["), "{before}");
+    }
+}
+
+/// The spans of a recording as the page has them: kinds, lanes, names by number, first and last lines, and ends.
+fn spans(file: &str) -> String {
+    let output = dsh_wire(["timeline", file, "-o", "-"]).output().unwrap();
+    exits(&output, 0);
+    let page = stdout(&output);
+    let (_, spans) = page.split_once("\"spans\":").unwrap();
+    spans.split('}').next().unwrap().to_owned()
 }

@@ -175,6 +175,32 @@ fn a_signal_reaches_the_runtime_behind_the_tap_once() {
     }
 }
 
+const ANSWER: &str = r#"{"id":"a","error":{"code":1,"message":"no"}}"#;
+
+#[test]
+fn the_view_of_the_tap_has_colours_where_they_are_wanted() {
+    let folder = super::Folder::new();
+    let log = folder.file("log", b"");
+    for (name, value, colours) in [("UNSET", "", true), ("NO_COLOR", "1", false), ("TERM", "dumb", false)] {
+        let (ours, theirs) = terminal();
+        let mut command = dsh_wire(["tap", "--print", "--log", &log, "--", "sh", "-c", &format!("echo '{ANSWER}'")]);
+        // stdout is not the terminal: what passes is for the client.
+        command.env("TERM", "xterm").env(name, value).stdout(Stdio::piped()).stderr(theirs);
+        let mut running = Running(command.spawn().unwrap());
+        drop(command);
+        let end = Screen { ours, seen: String::new() }.at_the_end();
+        let mut passed = String::new();
+        running.0.stdout.take().unwrap().read_to_string(&mut passed).unwrap();
+        assert!(running.0.wait().unwrap().success());
+        assert_eq!(passed, format!("{ANSWER}\n"));
+        let row = end.lines().nth(1).unwrap();
+        assert_eq!(row.contains("\x1b[31mresponse    \x1b[0m"), colours, "{name}: {row:?}");
+        assert_eq!(end.contains('\x1b'), colours, "{name}: {end:?}");
+        assert!(row.contains("error: no"), "{row:?}");
+        assert!(colours || row.chars().count() <= 80, "{row}");
+    }
+}
+
 #[test]
 fn the_checklist_of_the_doctor_has_colours() {
     let mut command = dsh_wire(["doctor", "--timeout", "10", "--", "sh", "-c", "exit 1"]);
