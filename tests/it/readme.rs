@@ -33,7 +33,7 @@ fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
 /// A file, a module of tests, an example that is tested, or a test.
 #[track_caller]
 fn is_there_and_runs(name: &str, sources: &[(PathBuf, String)]) {
-    let runs = |source: &str| source.contains("#[test]") && !source.contains("#[ignore");
+    let runs = |source: &str| source.matches("#[test]").count() > source.matches("#[ignore").count();
     let module = format!("/{}.rs", name.replace("::", "/"));
     let file = root().join(name).exists() && !name.is_empty();
     let modules = sources.iter().any(|(path, source)| path.to_string_lossy().ends_with(&module) && runs(source));

@@ -42,13 +42,13 @@ fn is_obeyed(c: char) -> bool {
         || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
-/// JSON that says the same and has no such character: one can only stand in a string.
+/// JSON that says the same and has no such character but for white space: it can only stand in a string.
 pub(crate) struct VisibleJson<'a>(pub(crate) &'a str);
 
 impl fmt::Display for VisibleJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;
-        while let Some(at) = rest.find(|c| is_obeyed(c) && c != '\n') {
+        while let Some(at) = rest.find(|c| c >= '\u{7f}' && is_obeyed(c)) {
             let (before, from) = rest.split_at(at);
             let mut chars = from.chars();
             f.write_str(before)?;

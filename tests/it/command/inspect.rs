@@ -372,6 +372,7 @@ fn pieces_of_a_line_are_one_line() {
 {"t":3,"dir":"s2c","frame":"lost be","eol":false}
 {"t":3,"dir":"s2c","lost":5}
 {"t":3,"dir":"s2c","frame":"half","eol":false}
+noise
 "#;
     let (text, last) = summary(pieces.as_bytes());
     let rows: Vec<_> = text.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -380,6 +381,7 @@ fn pieces_of_a_line_are_one_line() {
     assert!(rows[2].starts_with("5 3.000 ← dropped"), "{text}");
     assert!(rows[3].starts_with("6 3.000 ← lost 5"), "{text}");
     assert!(rows[4].starts_with("2 1.500 ! stderr") && rows[5].starts_with("7 3.000 ← dropped"), "{text}");
+    assert!(rows[6].starts_with("8 damaged"), "{text}");
     assert!(last.contains("1 request, 0 notifications, 1 response, 2 dropped"), "{last}");
 }
 

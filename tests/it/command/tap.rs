@@ -250,6 +250,7 @@ fn who_writes_learns_that_nobody_reads() {
     let mut stdin = child.0.stdin.take().unwrap();
     wait_until("the write fails", || stdin.write_all(b"x\n").is_err());
     // A client that closes its stdout: the runtime dies of SIGPIPE, though it has nothing to say for long.
+    let log = folder.file("another", b"");
     let mut child = tapped(&log, "while :; do echo x; sleep 0.02; done").stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let status = child.wait().unwrap();
@@ -680,40 +681,46 @@ fn a_redacted_log_keeps_lengths_and_no_secrets() {
             assert!(!text.contains(secret), "{}: {secret}", recording.name);
         }
         // What tools look at is there.
-        let kinds = |bytes: &[u8]| {
-            bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(kind).collect::<Vec<_>>()
-        };
         for direction in [Direction::ClientToServer, Direction::ServerToClient] {
-            assert_eq!(
-                kinds(&recorded(&entries, direction)),
-                kinds(&recording.stream(direction)),
-                "{}",
-                recording.name
-            );
+            let [old, new] = [recording.stream(direction), recorded(&entries, direction)];
+            let [old, new] = [&old, &new].map(|bytes| {
+                let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+                lines.map(kind).collect::<Vec<_>>()
+            });
+            assert_eq!(old.len(), new.len(), "{}", recording.name);
+            for ((old, old_method), (new, method)) in old.iter().zip(new) {
+                assert_eq!(*old, new, "{}", recording.name);
+                // One that is no name is another one.
+                let name = old_method.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+                assert!(*old_method == method || !name, "{}: {method}", recording.name);
+            }
         }
     }
 }
 
-/// What kind of line it is, with its method and id.
-fn kind(line: &[u8]) -> String {
+/// What kind of line it is, with its id, and its method.
+fn kind(line: &[u8]) -> (String, String) {
     use dsh_wire::frame::Frame;
     // One that is longer than any name is blanked.
     let named = |id: String| if id.len() > 200 { format!("of {} bytes", id.len()) } else { id };
-    let kind = match Frame::decode(line, &mut String::new()) {
-        Ok(Frame::Request { id, method, .. }) => format!("request {method} {}", named(format!("{id:?}"))),
-        Ok(Frame::Response { id, outcome }) => format!("response {} {}", named(format!("{id:?}")), outcome.is_ok()),
-        Ok(Frame::Notification { method, .. }) => format!("notification {method}"),
-        Err(_) => "no frame".into(),
+    let (kind, method) = match Frame::decode(line, &mut String::new()) {
+        Ok(Frame::Request { id, method, .. }) => (format!("request {}", named(format!("{id:?}"))), method.to_string()),
+        Ok(Frame::Response { id, outcome }) => {
+            (format!("response {} {}", named(format!("{id:?}")), outcome.is_ok()), String::new())
+        }
+        Ok(Frame::Notification { method, .. }) => ("notification".into(), method.to_string()),
+        Err(_) => ("no frame".into(), String::new()),
     };
     // So are bytes that are not UTF-8.
-    kind.replace('\u{fffd}', "*")
+    (kind.replace('\u{fffd}', "*"), method)
 }
 
 /// What `timeline` makes of a recording does not change, but for the texts.
 #[test]
 fn a_redacted_recording_has_the_same_spans() {
     let folder = Folder::new();
-    for recording in recording::all() {
+    // An id that is not UTF-8 is answered with U+FFFD in it, which is longer: it cannot keep both its length and its answer.
+    for recording in recording::all().into_iter().filter(|recording| recording.name != "invalid-utf8") {
         let file = recording::fixtures().join(format!("{}.jsonl", recording.name));
         let mut redacted = String::new();
         for mut entry in Reader::new(File::open(&file).unwrap()).map(Result::unwrap) {

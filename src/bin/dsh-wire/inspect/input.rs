@@ -194,6 +194,10 @@ impl Input {
                     }
                 }
                 Err(why) => {
+                    // It may have been the rest of any of them.
+                    for (number, entry) in pieces.finish() {
+                        take_entry(&mut take, number, &entry)?;
+                    }
                     let content = Content::Damaged(why);
                     take(&Item { number, len: line.len() as u64, bytes: line, origin: None, content })?;
                 }
