@@ -21,6 +21,7 @@
 
 mod buffer;
 mod calls;
+mod own;
 mod redact;
 #[cfg(feature = "std")]
 mod stream;
@@ -107,6 +108,10 @@ impl Entry {
     /// # Errors
     /// What is wrong with the line.
     pub fn parse(line: &str) -> Result<Self, NotAnEntry> {
+        own::read(line).map_or_else(|| Self::parse_any(line), Ok)
+    }
+
+    fn parse_any(line: &str) -> Result<Self, NotAnEntry> {
         // A byte order mark counts as white space.
         let json = Json::new(json::trim(line)).map_err(NotAnEntry::Syntax)?;
         if json.kind() != Kind::Object {

@@ -29,6 +29,39 @@ fn what_is_written_is_read() {
     check(What::Lost(70_000), r#""lost": 70000"#);
 }
 
+/// What is read in one pass is what the parser makes of it, also where something else stands in one place.
+#[test]
+fn own_lines_are_read_as_any() {
+    let text = "a\"\\ /é \u{2028} 🦀 \0\r\t\u{8}\u{c}\u{7f} longer than eight bytes";
+    let mut own = 0;
+    for (seconds, direction, eol) in
+        [(0, Direction::ClientToServer, true), (1_234, Direction::ServerToClient, false), (10, Direction::Stderr, true)]
+    {
+        let what = line(text.as_bytes(), eol);
+        let mut written = String::new();
+        Entry { at: Duration::new(seconds, 14_159_000), direction, what }.encode(&mut written);
+        let written = written.trim_end();
+        assert_eq!(super::own::read(written).map(Ok), Some(Entry::parse_any(written)));
+        for at in (0..written.len()).filter(|at| written.is_char_boundary(*at)) {
+            let (before, from) = written.split_at(at);
+            let mut behind = from.chars();
+            behind.next();
+            let behind = behind.as_str();
+            for other in [
+                "", "\"", "\\", "\\n", "\\u000a", "\\ud83d", "\\u+041", "\\u0041", "0", ".", ",", " ", "}", "\t", "x",
+                "é",
+            ] {
+                let other = [before, other, behind].concat();
+                if let Some(entry) = super::own::read(&other) {
+                    own += 1;
+                    assert_eq!(Ok(entry), Entry::parse_any(&other), "{other}");
+                }
+            }
+        }
+    }
+    assert!(own > 1000, "{own}");
+}
+
 #[test]
 fn every_run_of_bytes_comes_back() {
     let all: Vec<u8> = (0..=255).filter(|byte| *byte != b'\n').collect();
