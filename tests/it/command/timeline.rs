@@ -9,7 +9,7 @@ use super::{Folder, dsh_wire, exits, stderr, stdout};
 use crate::recording;
 
 /// The picture inside the page of this recording.
-fn picture(recording: &str) -> Value {
+pub(super) fn picture(recording: &str) -> Value {
     let output = dsh_wire(["timeline", recording, "-o", "-"]).output().unwrap();
     exits(&output, 0);
     let page = String::from_utf8(output.stdout).unwrap();
