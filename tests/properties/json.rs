@@ -6,7 +6,7 @@ use dsh_wire::json::{self, Json, JsonBuf, JsonStr, Kind, SyntaxErrorKind};
 
 use super::oracle::{self, Fail, Node, Value};
 
-/// The text in `bytes`, broken UTF-8 repaired.
+/// The text in `bytes`, broken UTF-8 repaired: by itself, and where one of its tokens lies at the edge of a block.
 pub(crate) fn check(bytes: &[u8]) {
     let mut scratch = String::new();
     let text = json::repair(bytes, &mut scratch);
@@ -15,6 +15,19 @@ pub(crate) fn check(bytes: &[u8]) {
     let (cut, trimmed) = oracle::trim(&units);
     assert!(json::trim(text).encode_utf16().eq(trimmed.iter().copied()), "the trim of {text:?}, {cut} off the front");
     text_agrees(text, &units);
+    if let Some(moved) = at_an_edge(text) {
+        text_agrees(&moved, &moved.encode_utf16().collect::<Vec<_>>());
+    }
+}
+
+/// The text as a member of an object whose name is so long that one of the text's tokens is the last byte of a block of
+/// the scanner's fast path: such blocks begin behind the first bracket. `None` where it has no token.
+fn at_an_edge(text: &str) -> Option<String> {
+    let tokens: Vec<usize> =
+        text.bytes().enumerate().filter(|(_, byte)| br#"\u",:[]{}"#.contains(byte)).map(|at| at.0).collect();
+    let token = tokens.get(text.len() % tokens.len().max(1))?;
+    let before = br#"{"":"#.len() + token;
+    Some(format!(r#"{{"{}":{text}}}"#, "x".repeat(before.next_multiple_of(64) - before)))
 }
 
 /// Accepted or refused by both, at the same place; the same values if accepted.

@@ -248,7 +248,11 @@ impl Odd {
                 format!(r#"{{"id":{},"method":"deep","params":{{"p":{deep}}}}}"#, depth).into_bytes()
             }
             28 => self.response().into_bytes(),
-            29 => self.good(),
+            // More text right behind the frame.
+            29 => {
+                let behind = if self.random.one_in(2) { self.good() } else { Vec::new() };
+                [&self.good(), self.random.pick(&PIECES).as_bytes(), &behind].concat()
+            }
             30 if self.random.one_in(200) => {
                 let text = self.string().repeat(self.random.below(2000) + 1).replace('"', "");
                 format!(r#"{{"method":"long","params":{{"text":"{text}"}}}}"#).into_bytes()

@@ -13,20 +13,26 @@ const TURN: f64 = 0.02;
 
 /// Measures a function of this thread, which returns something that depends on its work: the mean of as many passes as
 /// fill a turn. Otherwise a subject of a few milliseconds would pay, in each of them, for the caches that slow subjects
-/// have filled with their own.
+/// have filled with their own. As long a time before does not count: a processor that has waited for another process
+/// is slow at first, by half.
 pub fn timed<'a>(mut run: impl FnMut() -> usize + 'a) -> Box<dyn FnMut() -> f64 + 'a> {
     Box::new(move || {
-        let start = ThreadTime::now();
-        let mut passes = 0.0;
-        loop {
-            std::hint::black_box(run());
-            passes += 1.0;
-            let seconds = start.elapsed().as_secs_f64();
-            if seconds >= TURN {
-                return seconds / passes;
-            }
-        }
+        passes_of_a_turn(&mut run);
+        passes_of_a_turn(&mut run)
     })
+}
+
+fn passes_of_a_turn(run: &mut impl FnMut() -> usize) -> f64 {
+    let start = ThreadTime::now();
+    let mut passes = 0.0;
+    loop {
+        std::hint::black_box(run());
+        passes += 1.0;
+        let seconds = start.elapsed().as_secs_f64();
+        if seconds >= TURN {
+            return seconds / passes;
+        }
+    }
 }
 
 /// One pass, for [`take_turns_of_threads`] to measure; returns something that depends on the work.
