@@ -12,7 +12,8 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use dsh_wire::recording::Direction;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
 
@@ -98,8 +100,8 @@ impl Flows {
     ) -> io::Result<()> {
         let (end, recorder) = (self.end.clone(), Arc::clone(recorder));
         let watch = Watch { direction, life: Arc::clone(&self.life), rest: None };
-        let flow =
-            Flow { from: File::from(from.into()), to: File::from(to.into()), watch, recorder: Arc::clone(&recorder) };
+        let (to, to_never_waits) = never_waiting(File::from(to.into()));
+        let flow = Flow { from: File::from(from.into()), to, to_never_waits, watch, recorder: Arc::clone(&recorder) };
         thread::Builder::new().name(direction.name().into()).spawn(move || {
             let ended = flow.carry();
             recorder.end(direction);
@@ -118,6 +120,8 @@ impl Flows {
 struct Flow {
     from: File,
     to: File,
+    /// A write that finds no room says so.
+    to_never_waits: bool,
     watch: Watch,
     recorder: Arc<Recorder>,
 }
@@ -169,20 +173,26 @@ impl Flow {
         }
     }
 
-    /// Passes bytes on; if not all of them, says how many are left.
-    ///
-    /// In whatever mode the descriptor is: others may share it, so it is left as it is. A pipe that has room has it for
-    /// `PIPE_BUF` bytes, so that no write waits, and whatever else there is to wait for is seen.
+    /// Passes bytes on; if not all of them, says how many are left. No write waits, so that whatever else there is to wait
+    /// for is seen.
     fn pass(&mut self, mut bytes: &[u8]) -> (Wait, u64) {
+        let mut ask = !self.to_never_waits;
         while !bytes.is_empty() {
-            match self.watch.poll(&self.from, [(&self.to, PollFlags::OUT)], self.watch.patience()) {
-                None => continue,
-                Some((Wait::Ready, _)) => {}
-                Some((wait, _)) => return (wait, bytes.len() as u64),
+            if ask {
+                match self.watch.poll(&self.from, [(&self.to, PollFlags::OUT)], self.watch.patience()) {
+                    None => continue,
+                    Some((Wait::Ready, _)) => {}
+                    Some((wait, _)) => return (wait, bytes.len() as u64),
+                }
             }
-            match self.to.write(bytes.get(..PIPE_BUF).unwrap_or(bytes)) {
-                Ok(len) => bytes = bytes.get(len..).unwrap_or_default(),
-                Err(error) if is_passing(&error) => {}
+            // Where there is room, it is for so much.
+            let most = if self.to_never_waits { bytes.len() } else { PIPE_BUF };
+            match self.to.write(bytes.get(..most).unwrap_or(bytes)) {
+                Ok(len) => {
+                    bytes = bytes.get(len..).unwrap_or_default();
+                    ask = !self.to_never_waits;
+                }
+                Err(error) if is_passing(&error) => ask = true,
                 Err(_) => return (Wait::Over, 0),
             }
         }
@@ -211,6 +221,19 @@ impl Flow {
 
     fn end(self, unread: u64, open: bool) -> End {
         End { direction: self.watch.direction, unread, open }
+    }
+}
+
+/// A pipe, opened once more in a mode of our own: that of a descriptor may be shared with others, and stays as it is.
+/// Returns whether that could be done.
+fn never_waiting(to: File) -> (File, bool) {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let again =
+        || File::options().write(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{}", to.as_raw_fd()));
+    let pipe = to.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
+    match pipe.then(again) {
+        Some(Ok(again)) => (again, true),
+        _ => (to, false),
     }
 }
 
