@@ -64,5 +64,15 @@ mod tests {
         let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
         assert_eq!(texts.map(|text| encoded(text.as_bytes())), expected);
         assert_eq!(encoded(&[0xfb, 0xff, 0xbf]), "+/+/");
+        for (text, bytes) in expected.iter().zip(texts) {
+            assert_eq!(decode(text).as_deref(), Some(bytes.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn it_is_canonical_or_nothing() {
+        for text in ["Zg", "Zh==", "Zg=", "Z===", "====", "Zm9v\n", "Zm 9", "!!!!", "Zg==Zg=="] {
+            assert_eq!(decode(text), None, "{text:?}");
+        }
     }
 }

@@ -40,6 +40,19 @@ pub fn encode_notification(
     Ok(line.finish())
 }
 
+/// As [`encode_notification`], of a method whose name needs no escapes, with params, an object, that are written piece by
+/// piece.
+pub(crate) fn encode_notification_with(
+    out: &mut Vec<u8>,
+    method: &str,
+    params: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
+) -> Result<usize, EncodeError> {
+    let mut line = LineWriter::new(out);
+    line.text(r#"{"jsonrpc":"2.0","method":""#).text(method).text(r#"","params":"#);
+    params(&mut line)?;
+    Ok(line.finish())
+}
+
 /// Appends a response with a result; returns how many bytes it has.
 ///
 /// # Errors
@@ -94,7 +107,7 @@ impl core::error::Error for EncodeError {
 }
 
 /// Writes one line at the end of `out`; takes it back if dropped before [`finish`](Self::finish).
-pub(super) struct LineWriter<'o> {
+pub(crate) struct LineWriter<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
     finished: bool,
@@ -106,18 +119,23 @@ impl<'o> LineWriter<'o> {
         Self { out, start, finished: false }
     }
 
-    pub(super) fn text(&mut self, text: &str) -> &mut Self {
-        self.out.extend_from_slice(text.as_bytes());
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.raw(text.as_bytes())
+    }
+
+    /// What serde_json has written before.
+    pub(crate) fn raw(&mut self, json: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(json);
         self
     }
 
-    fn string(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         // A string always has a JSON form.
         let _ = self.value(text);
         self
     }
 
-    fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), EncodeError> {
+    pub(crate) fn value(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), EncodeError> {
         append(self.out, value).map_err(EncodeError)
     }
 

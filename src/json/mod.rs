@@ -20,6 +20,7 @@ mod text;
 mod tokens;
 mod value;
 mod walk;
+mod written;
 
 pub use scan::{SyntaxError, SyntaxErrorKind};
 pub use text::{repair, trim};
@@ -32,3 +33,4 @@ pub(crate) use scan::{leading_string, skip_plain, validate};
 pub(crate) use text::{is_blank, is_white, push_escaped};
 pub(crate) use tokens::{Token, TokenKind, Tokens};
 pub(crate) use walk::LongItem;
+pub(crate) use written::written;

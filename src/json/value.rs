@@ -48,6 +48,20 @@ pub enum Kind {
     Object,
 }
 
+/// With its article, for messages.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Bool => "a boolean",
+            Self::Number => "a number",
+            Self::String => "a string",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        })
+    }
+}
+
 impl<'a> Json<'a> {
     /// `null`, also what an absent `result` means.
     pub const NULL: Json<'static> = Json::from_proved("null");

@@ -61,7 +61,7 @@ pub use id::CallId;
 pub(crate) use output::Lent;
 pub use output::{Mark, Output};
 
-use crate::frame::{self, Beginning, EncodeError, Frame, INTERNAL_ERROR, Id, METHOD_NOT_FOUND};
+use crate::frame::{self, Beginning, EncodeError, Frame, INTERNAL_ERROR, Id, LineWriter, METHOD_NOT_FOUND};
 use crate::json::{self, JsonBuf, JsonStr};
 use crate::line::{DEFAULT_LIMIT, Line, LineBuffer, Next, PREFIX};
 use call::{Calls, End};
@@ -414,6 +414,15 @@ impl Outbound {
         self.open()?.append(|out| frame::encode_notification(out, method, params)).map_err(SendError::Encode)
     }
 
+    fn notify_with(
+        &mut self,
+        method: &str,
+        params: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), SendError> {
+        let sent = self.open()?.append(|out| frame::encode_notification_with(out, method, params));
+        sent.map_err(SendError::Encode)
+    }
+
     fn answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), AnswerError> {
         self.reply(reply, |out, id| frame::encode_result(out, id, result))
     }
@@ -480,6 +489,15 @@ impl Outgoing<'_> {
     /// As there.
     pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), SendError> {
         self.0.notify(method, params)
+    }
+
+    /// The same of a method whose name needs no escapes, with params, an object, that are written piece by piece.
+    pub(crate) fn notify_with(
+        &mut self,
+        method: &str,
+        params: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), SendError> {
+        self.0.notify_with(method, params)
     }
 
     /// As [`Peer::answer`].

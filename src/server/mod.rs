@@ -18,15 +18,17 @@
 //! The texts of errors are those of the official runtime wherever it has one for a rule of the protocol. Where it only
 //! stumbles in JavaScript, the text is ours. The code is always -32603.
 
+mod refusal;
 mod request;
 mod session;
 mod state;
 
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use core::fmt;
 
 use serde::Serialize;
 
+pub use refusal::Refusal;
 pub use session::{Finished, NewEvent, Stamp};
 pub use state::{Counters, Phase};
 
@@ -178,70 +180,6 @@ pub struct PromptReply(Reply, JsonString);
 #[must_use = "a request waits for its answer"]
 pub struct DirectoryReply(Reply);
 
-/// Why a request is not met, for the client to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    message: String,
-}
-
-impl Refusal {
-    /// With this message.
-    #[must_use]
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
-    }
-
-    /// A session that is to be created is there already: `session "ID" already exists`.
-    #[must_use]
-    pub fn session_exists(session: &JsonString) -> Self {
-        Self::new(alloc::format!("session \"{session}\" already exists"))
-    }
-
-    /// A session that is to be resumed is not stored: `session "ID" not found`.
-    #[must_use]
-    pub fn session_not_found(session: &JsonString) -> Self {
-        Self::new(alloc::format!("session \"{session}\" not found"))
-    }
-
-    /// A provider that the host does not have: `no adapter registered for provider "NAME"`.
-    #[must_use]
-    pub fn unknown_provider(provider: &JsonString) -> Self {
-        Self::new(alloc::format!("no adapter registered for provider \"{provider}\""))
-    }
-
-    /// A directory that is not there: `working-directory: directory does not exist: "PATH"`.
-    #[must_use]
-    pub fn no_directory(path: &JsonString) -> Self {
-        Self::new(alloc::format!("working-directory: directory does not exist: \"{path}\""))
-    }
-
-    /// The message.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl core::error::Error for Refusal {}
-
-impl From<&str> for Refusal {
-    fn from(message: &str) -> Self {
-        Self::new(message)
-    }
-}
-
-impl From<String> for Refusal {
-    fn from(message: String) -> Self {
-        Self::new(message)
-    }
-}
-
 impl Server {
     /// A server whose own ids start from random bits that std provides.
     #[cfg(feature = "std")]
@@ -283,7 +221,7 @@ impl Server {
     }
 
     /// The connection, for the loop that moves bytes between it and descriptors.
-    #[cfg(feature = "stdio")]
+    #[cfg(feature = "serve")]
     pub(crate) fn peer_mut(&mut self) -> &mut Peer<()> {
         &mut self.peer
     }
@@ -391,7 +329,21 @@ impl Server {
         event: &NewEvent<'_, D>,
         time: u64,
     ) -> Result<Stamp, SendError> {
-        self.state.session_event(&mut self.peer.split().1, session, event, time)
+        self.state.session_event(&mut self.peer.split().1, session, event, time, |line| line.value(event.data))
+    }
+
+    /// The same with data that has been written as JSON.
+    #[cfg(feature = "serve")]
+    pub(crate) fn written_event(
+        &mut self,
+        session: &JsonString,
+        event: &NewEvent<'_, [u8]>,
+        time: u64,
+    ) -> Result<Stamp, SendError> {
+        self.state.session_event(&mut self.peer.split().1, session, event, time, |line| {
+            line.raw(event.data);
+            Ok(())
+        })
     }
 
     /// The next event of the session gets this number, unless it has had higher ones: for stored sessions, and for

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use super::{DirectoryReply, PromptReply, Refusal, Task};
-use crate::json::{JsonBuf, JsonString};
+use crate::frame::{EncodeError, LineWriter};
+use crate::json::{JsonBuf, JsonString, written};
 use crate::peer::Reply;
 use crate::wire::{Blocks, StopReason, SurfaceOp};
 
@@ -187,7 +188,7 @@ impl<'a, D: Serialize + ?Sized> NewEvent<'a, D> {
     }
 
     /// The same with its data in another form.
-    #[cfg(feature = "stdio")]
+    #[cfg(feature = "serve")]
     pub(crate) const fn with_data<'b, E: ?Sized>(&self, data: &'b E) -> NewEvent<'b, E>
     where
         'a: 'b,
@@ -209,19 +210,47 @@ impl<'a, D: Serialize + ?Sized> NewEvent<'a, D> {
     }
 }
 
-/// The envelope, its members in the order of the official runtime.
-#[derive(Serialize)]
+impl<D: ?Sized> NewEvent<'_, D> {
+    /// Writes the whole event, with data that `data` writes.
+    pub(super) fn write(
+        &self,
+        line: &mut LineWriter<'_>,
+        stamp: Stamp,
+        data: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        line.text(r#"{"type":"#).string(self.kind);
+        line.text(r#","seq":"#).value(&stamp.seq)?;
+        line.text(r#","time":"#).value(&stamp.time)?;
+        data(line.text(r#","data":"#))?;
+        if !self.source_event_seqs.is_empty() {
+            line.text(r#","sourceEventSeqs":"#).value(self.source_event_seqs)?;
+        }
+        if let Some(op) = &self.surface_op {
+            line.text(r#","surfaceOp":"#).value(op)?;
+        }
+        line.text("}");
+        Ok(())
+    }
+}
+
+/// The envelope, its members in the order of the official runtime; [`NewEvent::write`] writes the same.
 struct Stamped<'a, D: ?Sized> {
-    #[serde(rename = "type")]
     kind: &'a str,
     seq: u64,
     time: u64,
     data: &'a D,
-    #[serde(rename = "sourceEventSeqs", skip_serializing_if = "<[u64]>::is_empty")]
     source_event_seqs: &'a [u64],
-    #[serde(rename = "surfaceOp", skip_serializing_if = "Option::is_none")]
     surface_op: Option<SurfaceOp<'a>>,
 }
+
+written!(['a, D: Serialize + ?Sized] Stamped<'a, D> {
+    kind => "type",
+    seq => "seq",
+    time => "time",
+    data => "data",
+    source_event_seqs unless <[u64]>::is_empty => "sourceEventSeqs",
+    surface_op unless Option::is_none => "surfaceOp",
+});
 
 /// How a sub-agent has ended, for [`Server::subagent_finished`](super::Server::subagent_finished).
 #[derive(Debug, Clone, Copy)]

@@ -5,10 +5,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use serde::Serialize;
-
 use super::session::{Finished, NewEvent, Opened, Session, Stamp, Waiting};
 use super::{Opening, Refusal, RouteReply, Task, Unanswered, answer, refuse, request};
+use crate::frame::{EncodeError, LineWriter};
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
 use crate::peer::{CallId, Event, Outgoing, Reply, SendError};
 use crate::wire::{
@@ -379,25 +378,26 @@ impl State {
         self.end = End::Over(outcome);
     }
 
-    pub(super) fn session_event<D: Serialize + ?Sized>(
+    /// `data` writes the data of the event.
+    pub(super) fn session_event<D: ?Sized>(
         &mut self,
         out: &mut Outgoing<'_>,
         session: &JsonString,
         event: &NewEvent<'_, D>,
         time: u64,
+        data: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
     ) -> Result<Stamp, SendError> {
-        #[derive(Serialize)]
-        struct Params<'a, E> {
-            #[serde(rename = "sessionId")]
-            session_id: &'a JsonString,
-            event: E,
-        }
         let closing = self.is_closing();
         let entry = self.session(session);
         let stamp = entry.next_stamp(time);
         if !closing {
-            let params = Params { session_id: session, event: event.stamped(stamp) };
-            tell(out, SessionEventParams::METHOD, &params)?;
+            let sent = out.notify_with(SessionEventParams::METHOD, |line| {
+                line.text(r#"{"sessionId":"#).text(session.as_json_str().get()).text(r#","event":"#);
+                event.write(line, stamp, data)?;
+                line.text("}");
+                Ok(())
+            });
+            even_if_unheard(sent)?;
         }
         entry.advance(stamp);
         Ok(stamp)
@@ -411,8 +411,8 @@ impl State {
             return;
         }
         let params = SessionStatusParams { session_id: session.as_json_str(), status };
-        // It always has a JSON form.
-        let _ = tell(out, SessionStatusParams::METHOD, &params);
+        // It always has a JSON form, and where the output has ended nobody hears it.
+        let _ = out.notify(SessionStatusParams::METHOD, &params);
         for reply in entry.take_waits_at_rest() {
             answer(out, reply, Ok(Empty));
         }
@@ -425,7 +425,7 @@ impl State {
                 parent_session_id: parent.as_json_str(),
                 child_session_id: child.as_json_str(),
             };
-            let _ = tell(out, SubagentStartedParams::METHOD, &params);
+            let _ = out.notify(SubagentStartedParams::METHOD, &params);
         }
     }
 
@@ -456,16 +456,16 @@ impl State {
             stop_reason: end.stop_reason,
             last_assistant_message: end.last_assistant_message,
         };
-        let _ = tell(out, SubagentFinishedParams::METHOD, &params);
+        let _ = out.notify(SubagentFinishedParams::METHOD, &params);
         for reply in entry.take_waits_at_rest() {
             answer(out, reply, Ok(Empty));
         }
     }
 }
 
-/// Sends a notification; where the output has ended, nobody hears it, which is no error of the one who tells.
-fn tell(out: &mut Outgoing<'_>, method: &str, params: &impl Serialize) -> Result<(), SendError> {
-    match out.notify(method, params) {
+/// Where the output has ended, nobody hears it, which is no error of the one who tells.
+fn even_if_unheard(sent: Result<(), SendError>) -> Result<(), SendError> {
+    match sent {
         Err(SendError::Closed) => Ok(()),
         sent => sent,
     }

@@ -1,9 +1,11 @@
 //! What the author of a runtime writes ([`AgentHost`], [`Agent`]) and what is given to it ([`Sink`],
 //! [`PromptResponder`]).
 
-use std::fmt;
+use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+use std::vec::Vec;
+use std::{fmt, thread_local};
 
 use serde::Serialize;
 
@@ -11,13 +13,21 @@ use super::Waker;
 use super::ask::Asked;
 use super::serve::ServeOptions;
 use crate::frame::EncodeError;
-use crate::json::{Json, JsonBuf, JsonString};
+use crate::json::{Json, JsonString};
 use crate::peer::SendError;
 use crate::server::{Finished, NewEvent, Opening, Phase, PromptReply, Refusal, Server, Stamp};
 use crate::wire::InitializeParams;
 
 /// Where counted times begin, in milliseconds: 2024-01-01.
 const COUNTED_FROM: u64 = 1_704_067_200_000;
+
+/// What a thread keeps of the room for the data of its events.
+const KEPT_SCRATCH: usize = 64 << 10;
+
+thread_local! {
+    /// Where the data of an event is written before anything is locked.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// Makes the agents of a runtime; handed to [`serve`](super::serve::serve).
 ///
@@ -114,29 +124,46 @@ impl Sink {
     /// [`SinkError::Full`] if [`WhenFull::Fail`] was chosen, [`SinkError::Encode`] where the data has no JSON form.
     pub fn session_event<D: Serialize + ?Sized>(&self, event: &NewEvent<'_, D>) -> Result<Stamp, SinkError> {
         // Before anything is locked: it is code of others, which may take its time, panic, or tell events itself.
-        let data = JsonBuf::from_serialize(event.data).map_err(|error| SinkError::Encode(error.into()))?;
-        self.tell(&event.with_data(&data.as_json()))
+        let mut data = SCRATCH.try_with(Cell::take).unwrap_or_default();
+        data.clear();
+        serde_json::to_writer(&mut data, event.data).map_err(|error| SinkError::Encode(error.into()))?;
+        let told = self.tell(&event.with_data(&data[..]));
+        if data.capacity() <= KEPT_SCRATCH {
+            let _ = SCRATCH.try_with(|scratch| scratch.set(data));
+        }
+        told
     }
 
-    /// The same for data that has its JSON form.
-    pub(super) fn tell(&self, event: &NewEvent<'_, Json<'_>>) -> Result<Stamp, SinkError> {
+    /// The same for data that has been written as JSON.
+    pub(super) fn tell(&self, event: &NewEvent<'_, [u8]>) -> Result<Stamp, SinkError> {
         let mut hub = self.shared.lock();
-        while !hub.has_room(self.shared.limit) {
-            match self.shared.when_full {
-                WhenFull::Fail => return Err(SinkError::Full),
-                WhenFull::Block => hub = self.shared.wait_for_room(hub),
+        loop {
+            hub = match (self.tell_now(hub, event), self.shared.when_full) {
+                (Ok(told), _) => return told,
+                (Err(_), WhenFull::Fail) => return Err(SinkError::Full),
+                (Err(hub), WhenFull::Block) => self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
             }
+        }
+    }
+
+    /// Tells it. Without room for it the lock comes back, with a note that somebody waits.
+    pub(super) fn tell_now<'h>(
+        &self,
+        mut hub: MutexGuard<'h, Hub>,
+        event: &NewEvent<'_, [u8]>,
+    ) -> Result<Result<Stamp, SinkError>, MutexGuard<'h, Hub>> {
+        if !hub.has_room(self.shared.limit) {
+            hub.pushed_back = true;
+            return Err(hub);
         }
         let time = self.shared.time(&hub.server, &self.session);
-        match hub.server.session_event(&self.session, event, time) {
-            Ok(stamp) => {
-                self.shared.wake(hub);
-                Ok(stamp)
-            }
-            Err(SendError::Encode(error)) => Err(SinkError::Encode(error)),
+        let told = hub.server.written_event(&self.session, event, time);
+        self.shared.wake(hub);
+        Ok(told.map_err(|error| match error {
+            SendError::Encode(error) => SinkError::Encode(error),
             // It has no token, and a closed output is no error of the session's.
-            Err(SendError::Aborted(_) | SendError::Closed) => Err(SinkError::Full),
-        }
+            SendError::Aborted(_) | SendError::Closed => SinkError::Full,
+        }))
     }
 
     /// As [`Server::number_from`].
@@ -273,8 +300,9 @@ pub(super) struct Hub {
     /// The loop waits or is about to, and does not know of what was done since it looked. Whoever does something
     /// clears it and wakes the loop; so between two looks of the loop there is one wake-up at most, and never none.
     pub(super) asleep: bool,
-    /// Agents that wait for room. To tell nobody would be a system call all the same.
-    pushed_back: usize,
+    /// Somebody waits for room. Whoever finds that there is room clears it and tells them all; those for whom it was not
+    /// enough set it again.
+    pub(super) pushed_back: bool,
     /// Who waits for answers of the client.
     pub(super) asked: Asked,
 }
@@ -291,7 +319,7 @@ impl Hub {
 
 impl Shared {
     pub(super) fn new(server: Server, waker: Waker, options: &ServeOptions) -> Self {
-        let hub = Hub { server, asleep: false, pushed_back: 0, asked: Asked::default() };
+        let hub = Hub { server, asleep: false, pushed_back: false, asked: Asked::default() };
         Self {
             hub: Mutex::new(hub),
             room: Condvar::new(),
@@ -328,18 +356,12 @@ impl Shared {
         }
     }
 
-    /// Lets those go on who wait for room, if there is enough.
+    /// Lets those go on who wait for room, if there is enough for more than the next event.
     pub(super) fn tell_room(&self, hub: &mut Hub) {
-        if hub.pushed_back > 0 && hub.has_room(self.limit / 2) {
+        if hub.pushed_back && hub.has_room(self.limit / 2) {
+            hub.pushed_back = false;
             self.room.notify_all();
         }
-    }
-
-    fn wait_for_room<'h>(&self, mut hub: MutexGuard<'h, Hub>) -> MutexGuard<'h, Hub> {
-        hub.pushed_back += 1;
-        let mut hub = self.room.wait(hub).unwrap_or_else(PoisonError::into_inner);
-        hub.pushed_back -= 1;
-        hub
     }
 }
 

@@ -96,6 +96,12 @@ impl Loan {
     pub(super) fn write(&mut self) {
         self.written = self.port.write(self.output.bytes());
     }
+
+    /// Bytes to write, and how many of them were.
+    #[cfg(all(test, feature = "serve"))]
+    pub(super) fn progress(&self) -> (usize, Option<usize>) {
+        (self.output.bytes().len(), self.written.as_ref().ok().copied())
+    }
 }
 
 /// The part of a [`Pump`] that waits. It can be taken out, so that others may use the rest meanwhile.
@@ -242,6 +248,7 @@ impl Pump {
     }
 
     /// Whether the other end has closed the input: what is left of it is what the system holds.
+    #[cfg(feature = "serve")]
     pub(super) fn input_hung_up(&self) -> bool {
         self.reader.has_hung_up()
     }
@@ -289,6 +296,18 @@ impl Pump {
         let result = poller.wait(wait);
         self.note_events();
         result
+    }
+
+    /// Whether the last question was answered with anything.
+    #[cfg(all(test, feature = "serve"))]
+    pub(super) fn has_heard(&self) -> bool {
+        self.poller.as_ref().is_some_and(|poller| !poller.events.is_empty())
+    }
+
+    /// Whether a read and a write may get somewhere, and whether the system has told so of a writer on loan.
+    #[cfg(all(test, feature = "serve"))]
+    pub(super) fn readiness(&self) -> [bool; 3] {
+        [self.reader.is_ready(), self.writer.is_ready(), matches!(self.writer, Side::Lent { told: true, .. })]
     }
 
     /// Takes out the part that waits; until it is back, nothing is heard of the descriptors.
@@ -392,6 +411,7 @@ impl Pump {
     }
 
     /// One read, as far as it goes without waiting; returns how much came.
+    #[cfg(feature = "serve")]
     pub(super) fn read_once<T>(&mut self, peer: &mut Peer<T>) -> u64 {
         let read = if self.reading { self.read(peer) } else { 0 };
         self.total.read += read;

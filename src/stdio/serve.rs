@@ -16,7 +16,7 @@ use super::host::{Agent, AgentHost, PromptResponder, Shared, Sink, WhenFull};
 use super::lanes::Lanes;
 use super::own::OwnStdio;
 use super::panic;
-use super::pump::{Loan, Pump};
+use super::pump::{Loan, Pump, Waker};
 use super::signals::Signals;
 use crate::json::JsonString;
 use crate::server::{Phase, Refusal, Server, Task};
@@ -187,32 +187,10 @@ pub fn serve_stdio<H: AgentHost>(host: H, options: ServeOptions) -> io::Result<S
 /// What the system reports of the poll, of signals, or of a descriptor that cannot be used at all.
 pub fn serve<H: AgentHost>(host: H, input: OwnedFd, output: OwnedFd, options: ServeOptions) -> io::Result<Served> {
     let pump = Pump::new(input, output)?;
-    let signals = options.signals.then(|| Signals::register(pump.registry(), Pump::FREE_TOKEN)).transpose()?;
-    let mut server = if options.deterministic { Server::with_seed(0) } else { Server::new() };
-    server.max_tokens_as_success(options.max_tokens_as_success);
-    let shared = Arc::new(Shared::new(server, pump.waker(), &options));
-    let lanes = options.max_threads.map_or_else(Lanes::new, Lanes::with_limit);
-    let agents = Agents { host: Arc::new(host), shared: shared.clone(), lanes, cells: BTreeMap::new(), look_at: 16 };
-    let mut serving = Serving {
-        pump,
-        signals,
-        shared,
-        agents,
-        options,
-        end: None,
-        until: None,
-        signalled: false,
-        releasing: false,
-        unasked: 0,
-    };
+    let waker = pump.waker();
+    let mut serving = Serving::new(host, pump, waker, options)?;
     let served = serving.run();
-    serving.agents.lanes.close();
-    let mut hub = serving.shared.lock();
-    // Agents that were left behind do not wait for a client that is not heard any more.
-    hub.server.close();
-    hub.asked = Asked::default();
-    serving.shared.tell_room(&mut hub);
-    drop(hub);
+    serving.close();
     served
 }
 
@@ -233,41 +211,96 @@ struct Serving<H: AgentHost> {
     releasing: bool,
     /// Turns since the system was last asked for events.
     unasked: u32,
+    /// The writer, with what is written while the lock is free.
+    loan: Option<Loan>,
+}
+
+/// What to do after a [look](Serving::look).
+enum Next {
+    /// Write what is on loan, and hand out these tasks.
+    Work(Vec<Task>),
+    /// Ask the system and wait: whoever does something from now on wakes the loop.
+    Wait,
+    /// Nothing any more.
+    Over(Served),
 }
 
 impl<H: AgentHost> Serving<H> {
+    /// `waker` is what agents wake the loop with: that of the pump.
+    fn new(host: H, pump: Pump, waker: Waker, options: ServeOptions) -> io::Result<Self> {
+        let signals = options.signals.then(|| Signals::register(pump.registry(), Pump::FREE_TOKEN)).transpose()?;
+        let mut server = if options.deterministic { Server::with_seed(0) } else { Server::new() };
+        server.max_tokens_as_success(options.max_tokens_as_success);
+        let shared = Arc::new(Shared::new(server, waker, &options));
+        let lanes = options.max_threads.map_or_else(Lanes::new, Lanes::with_limit);
+        let agents =
+            Agents { host: Arc::new(host), shared: shared.clone(), lanes, cells: BTreeMap::new(), look_at: 16 };
+        Ok(Self {
+            pump,
+            signals,
+            shared,
+            agents,
+            options,
+            end: None,
+            until: None,
+            signalled: false,
+            releasing: false,
+            unasked: 0,
+            loan: None,
+        })
+    }
+
     fn run(&mut self) -> io::Result<Served> {
-        let shared = self.shared.clone();
-        let mut loan: Option<Loan> = None;
         loop {
-            let mut hub = shared.lock();
-            if let Some(loan) = loan.take() {
-                self.pump.return_writer(hub.server.peer_mut(), loan);
-            }
-            let unread = hub.server.backlog();
-            self.pump.set_reading(unread <= self.options.max_unread || self.pump.input_hung_up());
-            let read = self.pump.read_once(hub.server.peer_mut());
-            self.note_ends(&mut hub.server);
-            let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
-            // What the requests have led to goes out at once.
-            loan = self.pump.lend_writer(hub.server.peer_mut());
-            shared.tell_room(&mut hub);
-            if self.is_over(&mut hub.server) {
-                return Ok(self.outcome(&mut hub.server));
-            }
-            let idle = read == 0 && tasks.is_empty() && loan.is_none();
-            hub.asleep = idle;
-            drop(hub);
-            // Agents go on telling while the system takes the bytes: the longer that takes, the more go out at once.
-            loan.iter_mut().for_each(Loan::write);
-            tasks.into_iter().for_each(|task| self.agents.dispatch(task));
-            self.unasked += 1;
-            if idle {
-                self.ask(self.until.map(|until| until.saturating_duration_since(Instant::now())))?;
-            } else if self.unasked >= TURNS_WITHOUT_ASKING {
-                self.ask(Some(Duration::ZERO))?;
+            match self.look() {
+                Next::Work(tasks) => {
+                    self.work(tasks);
+                    if self.unasked >= TURNS_WITHOUT_ASKING {
+                        self.ask(Some(Duration::ZERO))?;
+                    }
+                }
+                Next::Wait => self.ask(self.until.map(|until| until.saturating_duration_since(Instant::now())))?,
+                Next::Over(served) => return Ok(served),
             }
         }
+    }
+
+    /// All that is done under the lock.
+    fn look(&mut self) -> Next {
+        let shared = self.shared.clone();
+        let mut hub = shared.lock();
+        if let Some(loan) = self.loan.take() {
+            self.pump.return_writer(hub.server.peer_mut(), loan);
+        }
+        let unread = hub.server.backlog();
+        self.pump.set_reading(unread <= self.options.max_unread || self.pump.input_hung_up());
+        let read = self.pump.read_once(hub.server.peer_mut());
+        self.note_ends(&mut hub.server);
+        let tasks: Vec<_> = std::iter::from_fn(|| hub.server.next_task()).collect();
+        // What the requests have led to goes out at once.
+        self.loan = self.pump.lend_writer(hub.server.peer_mut());
+        shared.tell_room(&mut hub);
+        if self.is_over(&mut hub.server) {
+            return Next::Over(self.outcome(&mut hub.server));
+        }
+        hub.asleep = read == 0 && tasks.is_empty() && self.loan.is_none();
+        if hub.asleep { Next::Wait } else { Next::Work(tasks) }
+    }
+
+    /// Agents go on telling while the system takes the bytes: the longer that takes, the more go out at once.
+    fn work(&mut self, tasks: Vec<Task>) {
+        self.loan.iter_mut().for_each(Loan::write);
+        tasks.into_iter().for_each(|task| self.agents.dispatch(task));
+        self.unasked += 1;
+    }
+
+    /// Agents that were left behind do not wait for a client that is not heard any more.
+    fn close(self) {
+        self.agents.lanes.close();
+        let mut hub = self.shared.lock();
+        hub.server.close();
+        hub.asked = Asked::default();
+        self.shared.tell_room(&mut hub);
     }
 
     /// Why it has ended, now that it has.
@@ -448,3 +481,6 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
         Err(Refusal::new(format!("the agent panicked: {}", panic::text(&*panic).unwrap_or("no message"))))
     })
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

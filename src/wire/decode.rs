@@ -151,14 +151,6 @@ impl fmt::Display for DecodeError {
                     Expected::Whole => "a whole number",
                     Expected::Count => "a whole number from 0",
                 };
-                let found = match found {
-                    Kind::Null => "null",
-                    Kind::Bool => "a boolean",
-                    Kind::Number => "a number",
-                    Kind::String => "a string",
-                    Kind::Array => "an array",
-                    Kind::Object => "an object",
-                };
                 write!(f, "expected {expected}, found {found}")
             }
         }
@@ -311,9 +303,14 @@ holds_only_text!(List);
 holds_only_text!(Lazy);
 
 /// A member that must be there but may be `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nullable<T>(pub Option<T>);
+
+impl<T: Serialize> Serialize for Nullable<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
 
 impl<'a, T: Decode<'a>> Decode<'a> for Nullable<T> {
     fn decode(json: Json<'a>) -> Result<Self, DecodeError> {

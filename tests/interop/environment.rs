@@ -86,8 +86,8 @@ pub(crate) enum Which {
     Ours,
 }
 
-/// The command that starts a runtime, with the environment that the official clients give it.
-pub(crate) fn runtime(which: Which, model: &Model, place: &Place) -> Command {
+/// The command that starts a runtime in this profile, with the environment that the official clients give it.
+pub(crate) fn runtime(profile: &str, which: Which, model: &Model, place: &Place) -> Command {
     let mut command = match which {
         Which::Official => Command::new(installed("runtime")),
         Which::Ours => {
@@ -96,7 +96,7 @@ pub(crate) fn runtime(which: Which, model: &Model, place: &Place) -> Command {
             command
         }
     };
-    command.args(["--profile", "sdk-minimal"]).current_dir(place.workspace());
+    command.args(["--profile", profile]).current_dir(place.workspace());
     for (name, value) in environment(model, place) {
         command.env(name, value);
     }
@@ -110,5 +110,7 @@ pub(crate) fn environment(model: &Model, place: &Place) -> Vec<(&'static str, St
         ("DEEPSEEK_BASE_URL", model.url().to_owned()),
         ("DEEPSEEK_API_KEY", "k".to_owned()),
         ("DSH_TELEMETRY_MODE", "DISABLED".to_owned()),
+        // The tools of the profile `sdk` need a sandbox otherwise, which a build machine may not have.
+        ("DSH_PERMISSION_MODE", "danger-full-access".to_owned()),
     ]
 }

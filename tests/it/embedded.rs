@@ -117,6 +117,18 @@ fn scripts_choose_the_answers() {
 }
 
 #[test]
+fn commands_can_be_switched_off() {
+    let mut runtime = Runtime::ready_with(&["--no-shell"]);
+    let folder = Folder::new();
+    let file = folder.0.join("made");
+    let lines = turn(&mut runtime, &format!("@bash touch {}", file.display())).concat();
+    assert!(lines.contains(r#""text":"Error: commands are switched off (--no-shell)""#), "{lines}");
+    assert!(!file.exists());
+    runtime.stdin = None;
+    assert_eq!(runtime.ends_well(), [""; 0]);
+}
+
+#[test]
 fn ids_and_times_are_counted_on_request() {
     let run = || {
         let mut runtime = Runtime::ready_with(&["--deterministic"]);
@@ -141,9 +153,18 @@ fn ids_and_times_are_counted_on_request() {
 fn everything_is_in_the_help() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_dsh-wire")).args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    for word in
-        ["@agents", "@flood", "@die", "@kill", "@empty", "@ask", "--script", "--deterministic", "\"delta_delay\""]
-    {
+    for word in [
+        "@agents",
+        "@flood",
+        "@die",
+        "@kill",
+        "@empty",
+        "@ask",
+        "--script",
+        "--deterministic",
+        "--no-shell",
+        "\"delta_delay\"",
+    ] {
         assert!(help.contains(word), "{word}");
     }
 }

@@ -1,5 +1,6 @@
 //! Hosts of many kinds behind `serve`, on pipes in this process.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -236,6 +237,44 @@ fn a_client_that_asks_and_does_not_read_is_held_up() {
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
+/// 3000 requests to the client, and as many of the client's, before it reads: each gets its own answer.
+#[test]
+fn both_ask_before_the_client_reads() {
+    const EACH: usize = 3000;
+    let (told, outcomes) = channel();
+    let mut client = connect(ServeOptions::default(), move |sink, _, reply| {
+        for number in 0..EACH {
+            let (sink, told) = (sink.clone(), told.clone());
+            let ask = move || {
+                let outcome = sink.request("ask", &[number], Duration::from_secs(20));
+                told.send((number, outcome.map(|result| result.as_json().get().to_owned()))).unwrap();
+            };
+            std::thread::Builder::new().stack_size(128 << 10).spawn(ask).unwrap();
+        }
+        reply.accept("m");
+    });
+    client.says(&prompt(1, "s"));
+    (0..EACH).for_each(|id| client.says(&format!(r#"{{"id":{id},"method":"nope"}}"#)));
+    let (mut asked, mut answered) = (Vec::new(), 0);
+    while asked.len() < EACH || answered < EACH {
+        let line = client.hears();
+        let frame = Json::new(&line).unwrap();
+        answered += usize::from(frame.member("error").is_some());
+        if frame.member("method").is_some() {
+            asked.push([frame.member("id").unwrap().to_buf(), frame.member("params").unwrap().to_buf()]);
+        }
+    }
+    // In an order of its own.
+    for [id, params] in asked.iter().rev() {
+        client.says(&format!(r#"{{"id":{},"result":{}}}"#, id.as_json().get(), params.as_json().get()));
+    }
+    for _ in 0..EACH {
+        let (number, outcome) = outcomes.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(outcome.unwrap(), format!("[{number}]"));
+    }
+    client.ends();
+}
+
 /// Data whose form is made by code that takes its time and tells events itself.
 struct Winding<'a>(&'a Sink, &'a Mutex<Receiver<()>>);
 
@@ -370,6 +409,38 @@ fn many_sessions_at_once() {
     }
     client.requests = Some(writer.join().unwrap());
     assert!(matches!(client.ends().1, Served::InputEnded));
+}
+
+/// Eight threads tell large events of one session: each line is whole, and the numbers are in order.
+#[test]
+fn large_events_do_not_mix() {
+    const THREADS: usize = 8;
+    const EVENTS: usize = 25;
+    let mut client = connect(ServeOptions::default(), |sink, _, reply| {
+        reply.accept("m");
+        for letter in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            let (sink, text) = (sink.clone(), letter.repeat(200_000));
+            std::thread::spawn(move || {
+                (0..EVENTS).for_each(|_| _ = sink.session_event(&NewEvent::new("large", &text)).unwrap());
+            });
+        }
+    });
+    client.says(&prompt(1, "s"));
+    let mut seen = BTreeMap::new();
+    let mut next = 0;
+    while next < THREADS * EVENTS {
+        let line = client.hears();
+        let frame = Json::new(&line).unwrap();
+        let Some(params) = frame.member("params") else { continue };
+        let event = params.member("event").unwrap();
+        assert_eq!(event.member("seq").unwrap().as_u64(), Some(next as u64));
+        let text = event.member("data").unwrap().as_str().unwrap().to_string();
+        assert!(text.len() == 200_000 && text.bytes().all(|byte| text.starts_with(char::from(byte))), "{text:.20}");
+        *seen.entry(text.as_bytes()[0]).or_insert(0) += 1;
+        next += 1;
+    }
+    assert!(seen.len() == THREADS && seen.values().all(|events| *events == EVENTS), "{seen:?}");
+    client.ends();
 }
 
 /// Not a test: what `stray_output_goes_to_stderr` starts in a process of its own.

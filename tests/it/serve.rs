@@ -56,6 +56,51 @@ fn the_frames_of_the_recordings() {
     }
 }
 
+/// An image is taken in by its hash, or refused in the words of the recording.
+#[test]
+fn images_are_looked_at() {
+    let mut runtime = Runtime::ready();
+    let recording = recording::named("prompt-image");
+    let rows: Vec<_> =
+        recording.rows.iter().map(|row| (row.dir, String::from_utf8(row.bytes.clone()).unwrap())).collect();
+    let answer = |id: &str| {
+        let is_it = |json: Json<'_>| json.member("id").is_some_and(|own| own.get() == id);
+        rows.iter()
+            .find(|(dir, text)| *dir == Direction::ServerToClient && is_it(Json::new(text).unwrap()))
+            .unwrap()
+            .1
+            .clone()
+    };
+    let mut compared = 0;
+    for (_, text) in
+        rows.iter().filter(|(dir, text)| *dir == Direction::ClientToServer && text.contains("session/prompt"))
+    {
+        runtime.says(text);
+        let id = Json::new(text).unwrap().member("id").unwrap().get().to_owned();
+        let official = answer(&id);
+        if official.contains("\"result\"") {
+            let receipt = runtime.hears();
+            // A PNG is kept as it is by the official runtime too.
+            let theirs = rows.iter().find(|(_, text)| text.contains("\"inserted\":[{")).unwrap().1.clone();
+            let [theirs, ours] = [&theirs, &receipt].map(|text| {
+                let data =
+                    Json::new(text).unwrap().member("params").unwrap().member("event").unwrap().member("data").unwrap();
+                data.member("inserted").unwrap().elements().next().unwrap().member("content").unwrap().to_buf()
+            });
+            assert_eq!(theirs.as_json().get(), ours.as_json().get());
+            runtime.hears_from("idle");
+        } else if official.contains("The first argument must be") {
+            assert!(runtime.hears().contains("Image data must be a string, not a number."));
+        } else {
+            assert_eq!(runtime.hears(), official);
+        }
+        compared += 1;
+    }
+    assert!(compared >= 6, "{compared}");
+    runtime.stdin = None;
+    assert_eq!(runtime.ends_well(), [""; 0]);
+}
+
 #[test]
 fn a_prompt_in_a_turn_waits_for_the_next() {
     let mut runtime = Runtime::ready();

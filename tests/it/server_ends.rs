@@ -105,6 +105,38 @@ fn a_hangup_leaves_the_streams_as_they_were() {
     assert!(is_blocking());
 }
 
+/// By hand, on a terminal, which is left as it was found: by the end of the input and by signals.
+#[test]
+fn a_terminal_serves_as_well() {
+    for signal in [None, Some(Signal::TERM), Some(Signal::HUP)] {
+        let (mut ours, theirs) = crate::command::terminal::terminal();
+        let mut on_terminal = command(None);
+        on_terminal.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap());
+        let mut child = on_terminal.spawn().unwrap();
+        drop(on_terminal);
+        let before = rustix::fs::fcntl_getfl(&theirs).unwrap();
+        writeln!(ours, "{INITIALIZE}").unwrap();
+        let mut seen = Vec::new();
+        within(SECOND * 5, || {
+            while !String::from_utf8_lossy(&seen).contains("serverInfo") {
+                let mut bytes = [0; 4096];
+                let len = ours.read(&mut bytes).unwrap();
+                seen.extend(&bytes[..len]);
+            }
+            match signal {
+                // Ctrl-D.
+                None => ours.write_all(b"\x04").unwrap(),
+                Some(signal) => {
+                    rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap()
+                }
+            }
+            let status = child.wait().unwrap();
+            assert_eq!((status.code().unwrap_or(0), status.signal().is_some()), (0, signal == Some(Signal::HUP)));
+        });
+        assert_eq!(rustix::fs::fcntl_getfl(&theirs).unwrap(), before);
+    }
+}
+
 #[test]
 fn nohup_is_heeded() {
     let mut shell = Command::new("sh");

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
+use dsh_wire::json::Json;
 use rustix::process::Signal;
 
 use crate::runtime::{INITIALIZE, Runtime, prompt};
@@ -120,6 +121,44 @@ fn a_client_that_never_reads() {
             assert!(expected.contains(&(signal, code.unwrap())), "{signal:?}: {code:?}");
         });
     }
+}
+
+/// 20 MB through pipes of 4 KiB, the first of it read byte by byte: all of it comes, in order.
+#[test]
+fn narrow_pipes() {
+    const EVENTS: u64 = 2000;
+    within_bound("20 MB", || {
+        let (answers, theirs) = std::io::pipe().unwrap();
+        let mut narrow = crate::runtime::command(None);
+        let mut child = narrow.stdout(theirs.try_clone().unwrap()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        #[cfg(target_os = "linux")]
+        {
+            rustix::pipe::fcntl_setpipe_size(&theirs, 4096).unwrap();
+            rustix::pipe::fcntl_setpipe_size(&stdin, 4096).unwrap();
+        }
+        drop((narrow, theirs));
+        let text = format!("@flood {EVENTS} 10000 {}", "y".repeat(100_000));
+        writeln!(stdin, "{INITIALIZE}\n{}", prompt("1", "s", &text)).unwrap();
+        let mut next = 0;
+        let mut idle = |line: &str| {
+            let frame = Json::new(line).unwrap();
+            if let Some(event) = frame.member("params").and_then(|params| params.member("event")) {
+                assert_eq!(event.member("seq").unwrap().as_u64(), Some(next), "{line:.200}");
+                next += 1;
+            }
+            line.contains(r#""status":"idle""#)
+        };
+        let mut first = Vec::new();
+        let mut bytes = BufReader::with_capacity(1, &answers);
+        (0..20).for_each(|_| _ = bytes.read_until(b'\n', &mut first).unwrap());
+        assert!(!str::from_utf8(&first).unwrap().lines().any(&mut idle));
+        let rest = BufReader::new(&answers).lines().map(Result::unwrap).find(|line| idle(line));
+        assert!(rest.is_some(), "it ends early");
+        drop(stdin);
+        assert!(next > EVENTS, "{next} events");
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    });
 }
 
 /// Bounds of zero and of for ever.

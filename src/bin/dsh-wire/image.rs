@@ -25,7 +25,8 @@ pub(crate) fn read(path: &Path) -> Result<ContentBlock, Failure> {
     Ok(ContentBlock::image_bytes(&bytes, mime_type))
 }
 
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
+/// The type that the first bytes tell.
+pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),

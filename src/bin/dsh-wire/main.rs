@@ -1,5 +1,7 @@
 //! The command `dsh-wire`. Data goes to stdout, everything for people to stderr.
 
+extern crate alloc;
+
 mod agent;
 mod call;
 mod doctor;

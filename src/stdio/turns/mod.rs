@@ -9,7 +9,7 @@
 //!    tool calls, or an error.
 //! 2. [`TurnAgent`]: a type that answers, with a state of its own for each session, and runs the tools that its answers
 //!    ask for. [`Turns::each`] makes one a session.
-//! 3. [`TurnHost`]: makes the agents, refuses routes, resumes stored sessions, keeps logs.
+//! 3. [`TurnHost`]: makes the agents, refuses routes and prompts, resumes stored sessions, keeps logs.
 //! 4. [`AgentHost`]: everything by hand, event by event.
 //!
 //! Each of them goes to [`serve_stdio`](super::serve_stdio), or to [`serve`](super::serve()) with descriptors of your own.
@@ -24,6 +24,49 @@
 //! # #[allow(unreachable_code)]
 //! # Ok::<(), std::io::Error>(())
 //! ```
+//!
+//! # Try it
+//!
+//! Any client of the SDK starts it like the official runtime, as `PATH --profile NAME`; arguments are yours to read or to
+//! ignore. With the command of this crate:
+//!
+//! ```console
+//! $ dsh-wire run "hello" -- target/debug/my-runtime
+//! You said: hello
+//! ```
+//!
+//! stdout is the protocol's while it serves: what `println!` or a child writes there goes to stderr, and stderr is free
+//! for what people should read. In a test of your own the two ends of two pipes do:
+//!
+//! ```
+//! use std::io::{Read, Write, pipe};
+//! use dsh_wire::stdio::turns::Turns;
+//! use dsh_wire::stdio::{ServeOptions, serve};
+//!
+//! let (input, mut requests) = pipe()?;
+//! let (mut answers, output) = pipe()?;
+//! let mut options = ServeOptions::default();
+//! options.deterministic = true; // ids and times are counted
+//! let parrot = Turns::from_fn(|step| Ok(format!("You said: {}", step.prompt_text()).into()));
+//! let server = std::thread::spawn(move || serve(parrot, input.into(), output.into(), options));
+//!
+//! writeln!(requests, r#"{{"id":1,"method":"initialize","params":{{"cwd":"/","provider":"p","model":"m"}}}}"#)?;
+//! let mut first = [0; 9];
+//! answers.read_exact(&mut first)?; // a prompt before the answer would be refused
+//! let hello = r#"{"sessionId":"s","contentBlocks":[{"type":"text","text":"hello"}]}"#;
+//! writeln!(requests, r#"{{"id":2,"method":"session/prompt","params":{hello}}}"#)?;
+//! writeln!(requests, r#"{{"id":3,"method":"session/working-directory/get","params":{{"sessionId":"s"}}}}"#)?;
+//! drop(requests);
+//! let mut text = String::new();
+//! answers.read_to_string(&mut text)?;
+//! assert!(text.contains(r#""id":3,"result":{"cwd":"/"}"#));
+//! assert_eq!(server.join().unwrap()?.exit_code(), 0);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! A client that is gone, SIGTERM, `shutdown`: `serve` returns, and says why ([`Served`](super::Served)); the process ends
+//! when `main` does. After the end of its input a runtime answers what was asked and ends: a turn that still runs is not
+//! waited for, so a client says `session/wait` first and closes the input when that is answered.
 //!
 //! # What is told
 //!
@@ -87,20 +130,22 @@ mod run;
 mod session;
 mod step;
 mod subagent;
+mod tool;
 
 use std::boxed::Box;
 use std::fmt;
 use std::sync::Arc;
 
-pub use answer::{Answer, Failure, ToolError, ToolOutput, ToolUse, TurnError};
+pub use answer::{Answer, Failure, TurnError};
 pub use message::Message;
 pub use session::TurnSession;
 pub use step::Step;
 pub use subagent::SubAgent;
+pub use tool::{ToolError, ToolOutput, ToolUse};
 
 use super::host::{AgentHost, Sink};
 use super::lanes::Lanes;
-use crate::json::JsonString;
+use crate::json::{Json, JsonBuf, JsonString};
 use crate::server::{Opening, Refusal};
 use crate::wire::InitializeParams;
 use session::Pool;
@@ -146,6 +191,17 @@ pub trait TurnHost: Send + Sync + 'static {
     /// # Errors
     /// As [`AgentHost::open`].
     fn open(&self, how: Opening, route: &InitializeParams, sink: &Sink) -> Result<NewSession, Refusal>;
+
+    /// Looks at the content blocks of a prompt before the session takes it: what is to be taken instead, such as a
+    /// reference to an image that has been stored, or `None` for the blocks as they are. Takes everything, unless it is
+    /// written.
+    ///
+    /// # Errors
+    /// What the client is told; the session does not see the prompt.
+    fn take_in(&self, content_blocks: Json<'_>) -> Result<Option<JsonBuf>, Refusal> {
+        let _ = content_blocks;
+        Ok(None)
+    }
 }
 
 /// Where the events of a session are kept, each one as its JSON text.
@@ -180,7 +236,7 @@ impl fmt::Debug for NewSession {
 
 /// The [`AgentHost`] that takes turns: see the [module](self).
 pub struct Turns {
-    host: Box<dyn TurnHost>,
+    host: Arc<dyn TurnHost>,
     pool: Pool,
 }
 
@@ -188,7 +244,7 @@ impl Turns {
     /// The sessions of this host.
     #[must_use]
     pub fn new(host: impl TurnHost) -> Self {
-        Self { host: Box::new(host), pool: Arc::new(Lanes::new()) }
+        Self { host: Arc::new(host), pool: Arc::new(Lanes::new()) }
     }
 
     /// All sessions answer with this function. Nothing is stored: a session cannot be resumed.
@@ -243,7 +299,7 @@ impl AgentHost for Turns {
 
     fn open(&self, how: Opening, route: &InitializeParams, sink: Sink) -> Result<TurnSession, Refusal> {
         let new = self.host.open(how, route, &sink)?;
-        Ok(TurnSession::new(new, route, sink, &self.pool))
+        Ok(TurnSession::new(&self.host, new, route, sink, &self.pool))
     }
 }
 

@@ -4,10 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::vec::Vec;
 
-use super::answer::{Answer, ToolError, ToolOutput, ToolUse, TurnError};
+use super::answer::{Answer, TurnError};
 use super::event::{Attempt, Reason, StepId, ToolCall, ToolFailure, ToolMessage, ToolResult, ToolSource};
 use super::message::TextBlock;
 use super::session::Shared;
+use super::tool::{ToolError, ToolOutput, ToolUse};
 use super::{Failure, Message, Step, TurnAgent, answer, subagent};
 use crate::server::NewEvent;
 use crate::stdio::panic;

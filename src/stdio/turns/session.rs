@@ -15,7 +15,7 @@ use super::answer::{Answer, Failure};
 use super::directory::{absolute, quoted};
 use super::event::{DirectoryChange, PlainSource, Reason, Spliced, TurnEnd, TurnStart};
 use super::ids::Ids;
-use super::{Keep, Message, NewSession, TurnAgent, run, subagent};
+use super::{Keep, Message, NewSession, TurnAgent, TurnHost, run, subagent};
 use crate::json::{Json, JsonBuf, JsonString};
 use crate::server::{NewEvent, Refusal};
 use crate::stdio::host::{Agent, PromptResponder, Sink};
@@ -30,8 +30,10 @@ const NEXT_TURN: &str = "next-turn";
 const NEXT_STEP: &str = "next-step";
 
 /// One session of [`Turns`](super::Turns).
-#[derive(Debug)]
-pub struct TurnSession(Arc<Shared>);
+pub struct TurnSession {
+    host: Arc<dyn TurnHost>,
+    shared: Arc<Shared>,
+}
 
 /// What the session, its turns and its sub-agents share.
 ///
@@ -103,13 +105,11 @@ impl Log {
             // The agent's data has no JSON form.
             return self.last;
         };
-        let data = data.as_json();
-        let event = event.with_data(&data);
         // It fails only where a client that does not read is to be let down.
-        if let Ok(stamp) = self.sink.tell(&event) {
+        if let Ok(stamp) = self.sink.tell(&event.with_data(data.as_json().get().as_bytes())) {
             self.last = stamp.seq;
             if let Some(keep) = &mut self.keep
-                && let Ok(text) = serde_json::to_string(&event.stamped(stamp))
+                && let Ok(text) = serde_json::to_string(&event.with_data(&data).stamped(stamp))
             {
                 keep(&text);
             }
@@ -119,28 +119,45 @@ impl Log {
 }
 
 impl TurnSession {
-    pub(super) fn new(new: NewSession, route: &InitializeParams, sink: Sink, pool: &Pool) -> Self {
-        Self(Arc::new(Shared::new(new, route, sink, pool, None)))
+    pub(super) fn new(
+        host: &Arc<dyn TurnHost>,
+        new: NewSession,
+        route: &InitializeParams,
+        sink: Sink,
+        pool: &Pool,
+    ) -> Self {
+        Self { host: host.clone(), shared: Arc::new(Shared::new(new, route, sink, pool, None)) }
+    }
+}
+
+impl core::fmt::Debug for TurnSession {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("TurnSession").field("shared", &self.shared).finish_non_exhaustive()
     }
 }
 
 impl Agent for TurnSession {
     fn prompt(&mut self, content_blocks: Json<'_>, reply: PromptResponder) {
-        let message = Message::prompt(self.0.ids.of_inbox(), content_blocks);
+        let taken = match self.host.take_in(content_blocks) {
+            Ok(taken) => taken,
+            Err(refusal) => return reply.refuse(refusal),
+        };
+        let content = taken.as_ref().map_or(content_blocks, JsonBuf::as_json);
+        let message = Message::prompt(self.shared.ids.of_inbox(), content);
         let id = message.id().to_string();
-        let mut state = self.0.lock();
+        let mut state = self.shared.lock();
         let begun = state.receive(message, false);
         // Nothing of the session's may come between.
         reply.accept(id);
         drop(state);
         if let Some(messages) = begun {
-            self.0.schedule(messages);
+            self.shared.schedule(messages);
         }
     }
 
     fn working_directory(&mut self, change: Option<&JsonString>) -> Result<JsonString, Refusal> {
-        let mut state = self.0.lock();
-        state.leave_vanished_directory(&self.0.ids);
+        let mut state = self.shared.lock();
+        state.leave_vanished_directory(&self.shared.ids);
         if let Some(path) = change {
             let to = absolute(&state.cwd.join(&*path.as_json_str().to_string_lossy()));
             if !to.is_dir() {
@@ -149,14 +166,14 @@ impl Agent for TurnSession {
             if to != state.cwd {
                 let (old, new) = (quoted(&state.cwd), quoted(&to));
                 let note = format!("The working directory changed from {old} to {new}.");
-                state.change_directory(&self.0.ids, to, &note);
+                state.change_directory(&self.shared.ids, to, &note);
             }
         }
         Ok(state.cwd.to_string_lossy().as_ref().into())
     }
 
     fn release(self) -> Result<(), Refusal> {
-        self.0.release();
+        self.shared.release();
         Ok(())
     }
 }

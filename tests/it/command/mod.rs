@@ -9,7 +9,7 @@ mod replay;
 mod run;
 mod signal;
 mod tap;
-mod terminal;
+pub(crate) mod terminal;
 mod timeline;
 
 use std::ffi::OsStr;

@@ -447,7 +447,8 @@ fn events_are_numbered_and_stamped() {
         script.server.session_event(&session, &event, 50).unwrap();
         let message = NewEvent { source_event_seqs: &[0, 7], ..NewEvent::new("tool/result", &data).append() };
         // The clock was set back.
-        script.server.session_event(&session, &message, 40).unwrap();
+        let stamp = script.server.session_event(&session, &message, 40).unwrap();
+        let logged = serde_json::to_string(&message.stamped(stamp)).unwrap();
         script.server.number_from(&session, 9);
         script.server.number_from(&session, 3);
         let stamp = script.server.session_event(&session, &event, 60).unwrap();
@@ -456,12 +457,11 @@ fn events_are_numbered_and_stamped() {
         let line = |session, event| {
             format!(r#"{{"method":"session.event","params":{{"sessionId":"{session}","event":{{{event}}}}}}}"#)
         };
+        let result = r#""type":"tool/result","seq":1,"time":50,"data":{},"sourceEventSeqs":[0,7],"surfaceOp":"append""#;
+        assert_eq!(logged, format!("{{{result}}}"));
         script.hears(&[
             &line("s", r#""type":"turn/start","seq":0,"time":50,"data":{}"#),
-            &line(
-                "s",
-                r#""type":"tool/result","seq":1,"time":50,"data":{},"sourceEventSeqs":[0,7],"surfaceOp":"append""#,
-            ),
+            &line("s", result),
             &line("s", r#""type":"turn/start","seq":9,"time":60,"data":{}"#),
             &line("other", r#""type":"turn/start","seq":0,"time":60,"data":{}"#),
         ]);

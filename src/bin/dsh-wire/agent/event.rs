@@ -62,21 +62,21 @@ pub(super) fn system((turn, step): (u64, u64), id: &str) -> Value {
     object! { "turn" => turn, "step" => step, "message" => message }
 }
 
-pub(super) fn header(route: &InitializeParams, reason: &str) -> Value {
+pub(super) fn header(route: &InitializeParams, effort_is_given: bool, reason: &str) -> Value {
     let max_tokens = route.max_tokens.unwrap_or(MAX_TOKENS);
     let effort = route.reasoning_effort.clone().unwrap_or_else(|| EFFORT.into());
     let (provider, model) = (&route.provider, &route.model);
-    let config = match route.reasoning_effort {
-        None => object! {
+    let config = match effort_is_given {
+        false => object! {
             "provider" => provider, "model" => model, "maxTokens" => max_tokens, "reasoningEffort" => effort,
         },
-        Some(_) => object! {
+        true => object! {
             "provider" => provider, "model" => model, "reasoningEffort" => effort, "maxTokens" => max_tokens,
         },
     };
-    let defaults = (route.max_tokens.is_none() || route.reasoning_effort.is_none()).then(|| {
+    let defaults = (route.max_tokens.is_none() || !effort_is_given).then(|| {
         object! {
-            "reasoningEffort" => route.reasoning_effort.is_none().then_some(true),
+            "reasoningEffort" => (!effort_is_given).then_some(true),
             "maxTokens" => route.max_tokens.is_none().then_some(true),
         }
     });

@@ -2,10 +2,15 @@
 //! `sdk-minimal`, event by event.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic"))]
 
+mod attachment;
+#[path = "../../../base64.rs"]
+#[allow(dead_code, reason = "shared with the library, which also encodes")]
+mod base64;
 mod event;
 mod model;
 mod player;
 mod script;
+mod sha256;
 mod shell;
 mod store;
 mod text;
@@ -14,6 +19,7 @@ mod value;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use dsh_wire::json::{Json, JsonBuf};
 use dsh_wire::server::{Opening, Refusal};
 use dsh_wire::stdio::Sink;
 use dsh_wire::stdio::turns::{NewSession, TurnHost};
@@ -61,6 +67,10 @@ impl TurnHost for Host {
             ))),
             _ => Ok(()),
         }
+    }
+
+    fn take_in(&self, content_blocks: Json<'_>) -> Result<Option<JsonBuf>, Refusal> {
+        attachment::take_in(content_blocks)
     }
 
     fn open(&self, how: Opening, _: &InitializeParams, sink: &Sink) -> Result<NewSession, Refusal> {

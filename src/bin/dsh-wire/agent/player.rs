@@ -138,7 +138,9 @@ impl Player {
         let route = step.route();
         let header = self.told.header.take();
         if let Some(reason) = header {
-            step.tell(&NewEvent::new("request/header", &event::header(route, reason)));
+            // A sub-agent is given the effort of its parent.
+            let effort_is_given = self.depth > 0 || route.reasoning_effort.is_some();
+            step.tell(&NewEvent::new("request/header", &event::header(route, effort_is_given, reason)));
         }
         if header == Some("initial") {
             step.tell(&NewEvent::new("request/context", &event::request_context(route)));
