@@ -30,6 +30,7 @@ mod peer;
 mod proof;
 #[path = "../properties/mod.rs"]
 mod properties;
+mod readme;
 #[allow(dead_code, reason = "shared; not every module uses all of it")]
 mod recording;
 mod replay;

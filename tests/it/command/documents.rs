@@ -118,6 +118,11 @@ fn bash_completes() {
     assert_eq!(complete(&["run", "--max"]), "--max-tokens");
     assert_eq!(complete(&["run", "--stderr", "in"]), "inherit");
     assert!(complete(&["completions", "''"]).contains("zsh"));
+    // Behind `--` stands a command line of its own.
+    assert_eq!(complete(&["run", "x", "--", "dsh-wire", "re"]), "replay");
+    assert_eq!(complete(&["tap", "--log", "x", "--", "dsh-wire", "replay", "--lo"]), "--loose");
+    assert_eq!(complete(&["run", "x", "--", "dsh-wire", "tap", "--", "/bin/dsh-wire", "serve", "--prof"]), "--profile");
+    assert!(complete(&["run", "x", "--", "gre"]).split(' ').any(|word| word == "grep"));
 }
 
 #[test]
@@ -160,6 +165,7 @@ fn the_manual() {
             "--max-tokens",
             "       git diff | dsh-wire run --json - -- dsh",
             "DIRECTIVES",
+            "       dsh-wire tap [OPTIONS] --log <FILE> [-- <RUNTIME>...]",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
