@@ -333,7 +333,7 @@ impl Server {
     }
 
     /// The same with data that has been written as JSON.
-    #[cfg(feature = "stdio")]
+    #[cfg(feature = "serve")]
     pub(crate) fn written_event(
         &mut self,
         session: &JsonString,
