@@ -150,9 +150,15 @@ impl Recorder {
         Self { start: Instant::now(), spools }
     }
 
+    /// In microseconds, as a recording keeps it: the view tells the same time as the log.
+    fn now(&self) -> Duration {
+        let at = self.start.elapsed();
+        Duration::new(at.as_secs(), at.subsec_micros() * 1000)
+    }
+
     /// Copies a piece. [`wake`](Self::wake) when there is time.
     pub(super) fn push(&self, direction: Direction, bytes: &[u8]) {
-        let at = self.start.elapsed();
+        let at = self.now();
         self.spools.iter().for_each(|spool| spool.push(at, direction, bytes));
     }
 
@@ -163,7 +169,7 @@ impl Recorder {
 
     /// A stream has ended.
     pub(super) fn end(&self, direction: Direction) {
-        let at = self.start.elapsed();
+        let at = self.now();
         self.spools.iter().for_each(|spool| spool.end(at, direction));
         self.wake();
     }
