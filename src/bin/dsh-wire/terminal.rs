@@ -155,7 +155,7 @@ mod tests {
         let json = "{\"a\":\"\u{7f}é\u{9b}2J\u{202e}你\",\"b\":\"\u{2028}\"}\n";
         let visible = VisibleJson(json).to_string();
         assert_eq!(visible, "{\"a\":\"\\u007fé\\u009b2J\\u202e你\",\"b\":\"\\u2028\"}\n");
-        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
         assert_eq!(parse(&visible), parse(json));
     }
 }
