@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a fault of its own may end it")]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, Read, Write};
 use std::process::{Command, Stdio, exit};
 use std::sync::Arc;
@@ -32,17 +32,13 @@ fn main() {
         let mut scratch = String::new();
         match Frame::decode(&line, &mut scratch) {
             Ok(Frame::Request { id, method, params }) => runtime.serve(id, &method.to_string(), params),
-            Ok(Frame::Response { outcome, .. }) => runtime.answered(outcome),
+            Ok(Frame::Response { id, outcome }) => runtime.answered(id, outcome),
             Ok(Frame::Notification { method, .. }) if method == "flood" => runtime.flood(),
             Ok(Frame::Notification { method, .. }) => runtime.notify("got.notification", json!({ "method": method })),
             Err(_) => {}
         }
     }
-    if runtime.flags.has("ignore-eof") {
-        loop {
-            thread::park();
-        }
-    }
+    runtime.flags.linger();
 }
 
 /// Reads a number of bytes one by one, a millisecond each, and then as usual.
@@ -80,6 +76,14 @@ impl Flags {
     /// Whether the fault strikes at this method.
     fn at(&self, name: &str, method: &str) -> bool {
         self.value(name) == Some(method)
+    }
+
+    /// What comes between the wish that it may end and its end.
+    fn linger(&self) {
+        while self.has("ignore-eof") {
+            thread::park();
+        }
+        thread::sleep(Duration::from_millis(self.number("slow-exit") as u64));
     }
 
     fn at_start(&self) {
@@ -163,7 +167,11 @@ impl Runtime {
         self.strike(id, method);
         match method {
             _ if self.flags.at("silent", method) => {}
-            "initialize" => self.answer(id, json!({ "serverInfo": { "name": "faulty", "version": "0.0.1" } })),
+            // One of the other clients wants to hear this name.
+            "initialize" => {
+                let info = json!({ "name": "deepseek-harness-sdk-runtime", "version": "0.0.1" });
+                self.answer(id, json!({ "serverInfo": info }));
+            }
             "session/prompt" if self.flags.has("ask-in-turn") => {
                 let own = Id::new(Json::new("\"asked\"").unwrap()).unwrap();
                 frame::encode_request(&mut self.out, own, "approval/request", &params).unwrap();
@@ -177,10 +185,11 @@ impl Runtime {
             "session/working-directory/set" => self.answer(id, json!({ "cwd": params.member("path") })),
             "echo" => self.answer(id, params),
             "ask" => self.say(id),
-            "env" => self.answer(id, std::env::vars().collect::<std::collections::BTreeMap<_, _>>()),
+            "env" => self.answer(id, std::env::vars().collect::<BTreeMap<_, _>>()),
             "shutdown" => {
                 self.answer(id, json!({}));
                 if !self.flags.has("ignore-eof") {
+                    self.flags.linger();
                     exit(0);
                 }
             }
@@ -188,15 +197,13 @@ impl Runtime {
         }
     }
 
-    /// Tells what the client has answered, and goes on with the prompt that waited for it.
-    fn answered(&mut self, outcome: frame::Outcome<'_>) {
-        self.notify(
-            "got.response",
-            match outcome {
-                Ok(result) => json!({ "result": result }),
-                Err(error) => json!({ "error": error.raw() }),
-            },
-        );
+    /// Tells what the client has answered, and to what, and goes on with the prompt that waited for it.
+    fn answered(&mut self, id: Id<'_>, outcome: frame::Outcome<'_>) {
+        let said = match outcome {
+            Ok(result) => ("result", result),
+            Err(error) => ("error", error.raw()),
+        };
+        self.notify("got.response", BTreeMap::from([("id", Json::new(id.get()).unwrap()), said]));
         if let Some((id, params)) = self.asked.pop_front() {
             self.prompt(Id::new(Json::new(&id).unwrap()).unwrap(), Json::new(&params).unwrap());
         }

@@ -110,14 +110,15 @@
 //!
 //! | feature | what is lost without it |
 //! |---|---|
-//! | `stdio` (default; implies `std`; Unix) | child processes, pipes, signals; the blocking clients and `serve` |
+//! | `stdio` (default; implies `std`; Unix) | child processes, pipes; the blocking clients |
+//! | `serve` (default; implies `stdio`) | the other end: `stdio::serve`, signals, agents (and the crates `serde_derive`, `signal-hook`) |
 //! | `simd` (default; implies `std`) | decoding with the vector instructions that the machine turns out to have: half of the speed |
 //! | `std` | `read_from` on buffers and peers, ids from random bits of the system; without it ids start from a seed of the caller's |
 //! | `arbitrary` (implies `std`) | structured frames and streams for fuzzers of your own, in `fuzz` |
 //! | `log` | what a client meets, in the `log` of the program, target `dsh_wire`: dropped lines, late answers, the exit, the rungs of the ladder; never what frames carry |
-//! | `cli` (implies `stdio`) | the command `dsh-wire`; the library never needs it |
+//! | `cli` (implies `serve`) | the command `dsh-wire`; the library never needs it |
 #![cfg_attr(
-    not(all(feature = "stdio", feature = "arbitrary")),
+    not(all(feature = "serve", feature = "arbitrary")),
     allow(rustdoc::broken_intra_doc_links, reason = "they name what needs a feature")
 )]
 #![no_std]
@@ -145,6 +146,6 @@ pub mod stdio;
 pub mod wire;
 
 /// The examples of the README, as tests.
-#[cfg(all(doctest, feature = "stdio"))]
+#[cfg(all(doctest, feature = "serve"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -24,8 +24,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use serde::Serialize;
-
 pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
 pub(crate) use encode::{LineWriter, encode_notification_with};
 
@@ -171,13 +169,16 @@ pub struct RpcError {
 impl RpcError {
     /// An error of one's own choice.
     pub fn new(code: i64, message: impl Into<String>, data: Option<JsonBuf>) -> Self {
-        #[derive(Serialize)]
         struct Raw<'a> {
             code: i64,
             message: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
             data: Option<&'a JsonBuf>,
         }
+        crate::json::written!(['a] Raw<'a> {
+            code => "code",
+            message => "message",
+            data unless Option::is_none => "data",
+        });
         let message = message.into();
         let raw = JsonBuf::from_serialize(&Raw { code, message: &message, data: data.as_ref() })
             .expect("a number, a text and what is JSON already can be written");

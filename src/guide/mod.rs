@@ -1,16 +1,16 @@
 //! Guides, one for each thing that this crate is taken for. Their code is compiled and run with the tests, offline.
 //!
-//! - [`drive_a_runtime`]: start a runtime, run prompts, end it (needs `stdio`).
-//! - [`write_a_runtime`]: be what the official clients drive (needs `stdio`).
+//! - [`drive_a_runtime`]: start a runtime, run prompts, end it (needs `serve`).
+//! - [`write_a_runtime`]: be what the official clients drive (needs `serve`).
 //! - [`embed_the_core`]: both ends of the protocol in a loop of your own.
 //! - [`fuzz_your_endpoint`]: structured input for what handles frames (needs `arbitrary`).
 //! - [`port_to_bare_metal`]: without std, without a system.
 
-#[cfg(feature = "stdio")]
+#[cfg(feature = "serve")]
 #[doc = include_str!("drive_a_runtime.md")]
 pub mod drive_a_runtime {}
 
-#[cfg(feature = "stdio")]
+#[cfg(feature = "serve")]
 #[doc = include_str!("write_a_runtime.md")]
 pub mod write_a_runtime {}
 

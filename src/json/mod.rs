@@ -20,6 +20,7 @@ mod text;
 mod tokens;
 mod value;
 mod walk;
+mod written;
 
 pub use scan::{SyntaxError, SyntaxErrorKind};
 pub use text::{repair, trim};
@@ -28,7 +29,8 @@ pub use walk::{Elements, Members};
 
 pub(crate) use fast::compact_object;
 pub(crate) use foreseen::Foreseen;
-pub(crate) use scan::{leading_string, validate};
+pub(crate) use scan::{leading_string, skip_plain, validate};
 pub(crate) use text::{is_blank, is_white, push_escaped};
 pub(crate) use tokens::{Token, TokenKind, Tokens};
 pub(crate) use walk::LongItem;
+pub(crate) use written::written;

@@ -250,7 +250,7 @@ fn string(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
 }
 
 /// Skips bytes that stand for themselves in a string, a word at a time.
-fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
+pub(crate) fn skip_plain(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
         // The last term is for bytes below 0x20; the reasoning is that of `zero_bytes`.

@@ -16,9 +16,12 @@
 //! Other members are passed over. Entries stand in the order in which whoever recorded them saw them: the three streams
 //! are three pipes, so a request before a notification does not prove that the runtime had read it.
 //!
-//! `Reader` and `Writer` (feature `std`) are streams of entries.
+//! [`EntryBuffer`] makes entries of bytes, [`Pieces`] lines of entries; `Reader` and `Writer` (feature `std`) are streams
+//! of entries.
 
+mod buffer;
 mod calls;
+mod own;
 mod redact;
 #[cfg(feature = "std")]
 mod stream;
@@ -29,8 +32,9 @@ use core::fmt::{self, Write};
 use core::time::Duration;
 
 use crate::base64;
-use crate::json::{Json, JsonStr, Kind, SyntaxError, push_escaped};
+use crate::json::{self, Json, JsonStr, Kind, SyntaxError, push_escaped};
 
+pub use buffer::{EntryBuffer, Found, Pieces};
 pub use calls::Calls;
 pub(crate) use calls::Key;
 pub use redact::redact;
@@ -104,7 +108,12 @@ impl Entry {
     /// # Errors
     /// What is wrong with the line.
     pub fn parse(line: &str) -> Result<Self, NotAnEntry> {
-        let json = Json::new(line).map_err(NotAnEntry::Syntax)?;
+        own::read(line).map_or_else(|| Self::parse_any(line), Ok)
+    }
+
+    fn parse_any(line: &str) -> Result<Self, NotAnEntry> {
+        // A byte order mark counts as white space.
+        let json = Json::new(json::trim(line)).map_err(NotAnEntry::Syntax)?;
         if json.kind() != Kind::Object {
             return Err(NotAnEntry::NotAnObject(json.kind()));
         }
@@ -236,6 +245,8 @@ pub enum NotAnEntry {
     LineFeed,
     /// It is longer than what is kept of a line.
     TooLong,
+    /// It is the last line, and breaks off: so does a recording whose recorder was killed.
+    CutOff,
 }
 
 impl fmt::Display for NotAnEntry {
@@ -250,6 +261,7 @@ impl fmt::Display for NotAnEntry {
             Self::Base64 => f.write_str("`frame_b64` is not base64"),
             Self::LineFeed => f.write_str("a line feed inside the line"),
             Self::TooLong => f.write_str("too long for a line of a recording"),
+            Self::CutOff => f.write_str("the last line breaks off"),
         }
     }
 }

@@ -64,6 +64,9 @@ const PATHS: [&str; 6] = ["kind", "mediaType", "method", "mimeType", "model", "t
 /// Members in which names and numbers say as much as strings: what tools are given, and what they give back.
 const OPAQUE: [&str; 7] = ["args", "arguments", "details", "input", "metadata", "output", "structuredContent"];
 
+/// Members in which numbers may say as much as strings: what people and models say.
+const CONTENT: [&str; 2] = ["content", "contentBlocks"];
+
 /// A name that is longer, in bytes, is none.
 const LONGEST_NAME: usize = 64;
 
@@ -75,10 +78,11 @@ const LONGEST_ID: usize = 200;
 /// with the same members, methods, types and numbers, so that tools which look at these see the same.
 ///
 /// It keeps what it knows, and blanks the rest: a string stays only as the value of a member such as `sessionId` or
-/// `type`, and only if it looks like a name: no spaces, no path, no address. Member names stay, except inside the
-/// arguments of tools. An id that does not look like a name, or does like a key, becomes letters that are always the same
-/// for the same id, so that answers, calls and sessions still find together. They are no secret from somebody who has a
-/// guess at the id.
+/// `type`, and only if it looks like a name: no spaces, no path, no address. The names of members stay where they are made
+/// of letters, digits, `_`, `-` and `$`, except inside the arguments of tools; numbers stay, except there and inside
+/// contents. An id or a method that does not look like a name, or does like a key, becomes letters that are always the
+/// same for the same one, so that answers, calls and sessions still find together. They are no secret from somebody who
+/// has a guess at it.
 ///
 /// ```
 /// use dsh_wire::recording::{Direction, redact};
@@ -140,21 +144,25 @@ impl Blank {
 
 fn secrets(json: Json<'_>) -> Vec<(Blank, Range<usize>)> {
     let mut secrets = Vec::new();
-    // The depth of the member that is opaque.
-    let mut opaque = None;
+    // What the depth of the member is whose value this is a part of.
+    let (mut opaque, mut content) = (None, None);
     for Token { kind, range, text, member, depth } in Tokens::new(json) {
-        if opaque.is_some_and(|of| depth < of || kind == TokenKind::Name && depth == of) {
-            opaque = None;
+        for of in [&mut opaque, &mut content] {
+            of.take_if(|of| depth < *of || kind == TokenKind::Name && depth == *of);
         }
         let blank = match kind {
-            TokenKind::Name if opaque.is_some() || looks_like_key(text) => Some(Blank::Stars),
+            TokenKind::Name if opaque.is_some() => Some(Blank::Stars),
             TokenKind::Name => {
-                opaque = OPAQUE.contains(&&*meant(text)).then_some(depth);
-                None
+                let name = meant(text);
+                opaque = OPAQUE.contains(&&*name).then_some(depth);
+                content = content.or(CONTENT.contains(&&*name).then_some(depth));
+                (!looks_like_member(&name) || looks_like_key(&name)).then_some(Blank::Stars)
             }
             TokenKind::String if opaque.is_some() => Some(Blank::Stars),
-            TokenKind::String => member.map_or(Some(Blank::Stars), |member| blank_of(&meant(member), text, depth == 1)),
-            TokenKind::Number if opaque.is_some() => Some(Blank::Ones),
+            TokenKind::String => {
+                member.map_or(Some(Blank::Stars), |member| blank_of(&meant(member), &meant(text), depth == 1))
+            }
+            TokenKind::Number if opaque.is_some() || content.is_some() => Some(Blank::Ones),
             TokenKind::Number | TokenKind::Word => None,
         };
         secrets.extend(blank.map(|blank| (blank, range)));
@@ -169,12 +177,19 @@ fn blank_of(member: &str, text: &str, at_top: bool) -> Option<Blank> {
         let kept = looks_like_name(text) || at_top && text.len() <= LONGEST_ID;
         return (key || !kept).then_some(Blank::Pseudonym);
     }
-    // What the frame itself is made of says nothing of people.
-    let frame = at_top && ["jsonrpc", "method"].contains(&member);
+    // Another method is another method, whatever it is called.
+    if at_top && member == "method" {
+        return (key || !looks_like_name(text)).then_some(Blank::Pseudonym);
+    }
     let name = NAMES.binary_search(&member).is_ok()
         && looks_like_name(text)
         && (PATHS.contains(&member) || !text.contains('/'));
-    (key || !frame && !name).then_some(Blank::Stars)
+    (key || !name).then_some(Blank::Stars)
+}
+
+/// Whether a text is made as the names of members are.
+fn looks_like_member(text: &str) -> bool {
+    text.len() <= LONGEST_NAME && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-$".contains(c))
 }
 
 /// Whether a text is made as the protocol makes names: words, and parts of them between marks.
@@ -313,8 +328,41 @@ mod tests {
         let kept =
             r#"{"a":{"name":"bash","target":"next-turn","type":"agent/inbox/spliced","mimeType":"image/svg+xml"}}"#;
         check(ours, kept.as_bytes(), kept);
-        let frame = r#"{"jsonrpc":"2.0","method":"no such: thing"}"#;
-        check(ours, frame.as_bytes(), frame);
+        let frame = redacted(r#"{"jsonrpc":"2.0","method":"no such: thing"}"#);
+        let method = frame.split('"').nth(7).unwrap();
+        assert!(frame.starts_with(r#"{"jsonrpc":"2.0","#) && method.len() == 14, "{frame}");
+        assert!(method.bytes().all(|byte| byte.is_ascii_lowercase()), "{frame}");
+    }
+
+    #[test]
+    fn escapes_hide_nothing() {
+        let ours = Direction::ServerToClient;
+        check(
+            ours,
+            br#"{"\u0073k-0123456789abcdef":1,"model":"\u0073k-0123456789abcdef"}"#,
+            r#"{"************************":1,"model":"************************"}"#,
+        );
+        check(ours, br#"{"a":{"name":"\u0062ash"}}"#, r#"{"a":{"name":"\u0062ash"}}"#);
+    }
+
+    #[test]
+    fn members_that_nobody_knows_keep_their_names_if_they_are_names() {
+        let ours = Direction::ServerToClient;
+        check(
+            ours,
+            br#"{"params":{"newThing_2":1,"my secret plan":2,"/home/alice":{"id":"x"},"caf\u00e9":3}}"#,
+            r#"{"params":{"newThing_2":1,"**************":2,"***********":{"id":"x"},"*********":3}}"#,
+        );
+    }
+
+    #[test]
+    fn numbers_in_contents_say_nothing() {
+        let ours = Direction::ClientToServer;
+        check(
+            ours,
+            br#"{"params":{"contentBlocks":[{"type":"place","lat":-52.5,"at":{"x":7}}],"seq":42}}"#,
+            r#"{"params":{"contentBlocks":[{"type":"place","lat":-11.1,"at":{"x":1}}],"seq":42}}"#,
+        );
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::io::{self, Read, Write};
 use std::string::String;
 use std::time::Duration;
 
-use super::{Direction, Entry, NotAnEntry, encode_line, encode_lost};
-use crate::line::{DEFAULT_LIMIT, Line, LineBuffer};
+use super::{Direction, Entry, EntryBuffer, Found, NotAnEntry, encode_line, encode_lost};
 
 /// Reads a recording entry by entry. What is wrong with one is an error of that line, and the next ones follow; an error
-/// of the source is the last item. The last line may lack its `\n`.
+/// of the source is the last item. The last line may lack its `\n`; where it breaks off, the error says so
+/// ([`ReadError::is_cut_off`]).
 ///
 /// ```
 /// use dsh_wire::recording::Reader;
@@ -26,15 +26,14 @@ use crate::line::{DEFAULT_LIMIT, Line, LineBuffer};
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
-    lines: LineBuffer,
+    entries: EntryBuffer,
     ended: bool,
 }
 
 impl<R: Read> Reader<R> {
     /// Reads in large pieces, so the source needs no buffer.
     pub fn new(source: R) -> Self {
-        // A frame at its limit, every byte of it written as an escape.
-        Self { source, lines: LineBuffer::with_limit(DEFAULT_LIMIT * 8), ended: false }
+        Self { source, entries: EntryBuffer::new(), ended: false }
     }
 
     /// The source, for what can be asked of it, such as how far it has been read.
@@ -44,17 +43,17 @@ impl<R: Read> Reader<R> {
 
     fn fill(&mut self) -> io::Result<()> {
         loop {
-            match self.lines.read_from(&mut self.source) {
+            match self.entries.read_from(&mut self.source) {
                 Ok(0) => {
                     self.ended = true;
-                    self.lines.push(b"\n");
+                    self.entries.end_input();
                     return Ok(());
                 }
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.ended = true;
-                    self.lines = LineBuffer::new();
+                    self.entries = EntryBuffer::new();
                     return Err(error);
                 }
             }
@@ -67,17 +66,15 @@ impl<R: Read> Iterator for Reader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (number, entry) = match self.lines.next_line() {
-                Some(Line::Whole { number, bytes }) => (number, Entry::decode(bytes)),
-                Some(Line::TooLong { number, .. }) => (number, Err(NotAnEntry::TooLong)),
-                Some(Line::Overflowing { .. } | Line::Unterminated { .. }) => continue,
-                None if self.ended => return None,
-                None => match self.fill() {
-                    Ok(()) => continue,
-                    Err(error) => return Some(Err(ReadError::Source(error))),
-                },
-            };
-            return Some(entry.map_err(|why| ReadError::Line { number, why }));
+            if let Some(Found { number, entry, .. }) = self.entries.next_entry() {
+                return Some(entry.map_err(|why| ReadError::Line { number, why }));
+            }
+            if self.ended {
+                return None;
+            }
+            if let Err(error) = self.fill() {
+                return Some(Err(ReadError::Source(error)));
+            }
         }
     }
 }
@@ -98,6 +95,12 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// Whether the last line breaks off, and nothing else is wrong: the recorder was killed, or is still at work.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self, Self::Line { why: NotAnEntry::CutOff, .. })
+    }
+
     /// The number of the line, counted from 1, where it is about one.
     #[must_use]
     pub fn line(&self) -> Option<u64> {

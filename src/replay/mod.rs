@@ -15,7 +15,7 @@ use core::time::Duration;
 use crate::frame::{INTERNAL_ERROR, encode_error};
 use crate::json::JsonString;
 use crate::line::{Line, LineBuffer};
-use crate::recording::{Direction, Entry, What};
+use crate::recording::{Direction, Entry, Pieces, What, redact};
 
 pub use departure::{Departure, Place};
 use expected::{Asked, Expected};
@@ -26,7 +26,8 @@ pub enum Matching {
     /// By method and order, whatever the params hold. One that comes too early is a departure.
     #[default]
     Strict,
-    /// By method and params, in any order. Sessions may have other ids, each its own.
+    /// By method and params, in any order. Sessions may have other ids, each its own. In a redacted recording, blanked
+    /// texts count as the same if they have the same length, and the directory to work in has any.
     Loose,
 }
 
@@ -134,16 +135,13 @@ impl Script {
             ended: false,
         };
         let mut expected = Expected::default();
-        let mut begun = Vec::new();
-        for (entry, number) in entries.into_iter().zip(1..) {
+        for (number, entry) in lines(entries) {
             match (entry.what, entry.direction) {
                 (What::Lost(lost), _) => script.lost = script.lost.saturating_add(lost),
-                (What::Line { bytes, eol }, Direction::ClientToServer) => {
-                    // Without its end it is no line yet; blank ones are none, either.
-                    begun.extend(bytes);
-                    if eol {
-                        script.asked.extend(expected.asked(&core::mem::take(&mut begun), entry.at, number));
-                    }
+                // Without its end it is no line; blank ones are none, either.
+                (What::Line { eol: false, .. }, Direction::ClientToServer) => {}
+                (What::Line { bytes, .. }, Direction::ClientToServer) => {
+                    script.asked.extend(expected.asked(&bytes, entry.at, number));
                 }
                 (What::Line { mut bytes, eol }, direction) => {
                     bytes.extend(eol.then_some(b'\n'));
@@ -235,13 +233,16 @@ impl Script {
     /// One line of the client.
     fn hear(&mut self, line: &[u8], now: Duration) {
         let Some(heard) = Asked::read(line, now, 0) else { return };
-        let alike = |asked: &Asked| match self.matching {
-            Matching::Strict => asked.is_like(&heard),
-            Matching::Loose => asked.is_like(&heard) && rewrite::same(&asked.params, &heard.params, &self.sessions),
-        };
-        let mut open = self.asked.iter().enumerate().skip(self.met).filter(|(_, asked)| asked.met.is_none()).peekable();
-        let next = open.peek().map(|(_, asked)| asked.place());
-        let Some((index, asked)) = open.find(|(_, asked)| alike(asked)) else {
+        let mut open = self.asked.iter().enumerate().skip(self.met).filter(|(_, asked)| asked.met.is_none());
+        let next = open.clone().next().map(|(_, asked)| asked.place());
+        let found = open.clone().find(|(_, asked)| self.matches(asked, &heard, &heard)).or_else(|| {
+            // As a recording has it that was redacted.
+            let mut line = line.to_vec();
+            redact(Direction::ClientToServer, &mut line);
+            let redacted = Asked::read(&line, now, 0)?;
+            open.find(|(_, asked)| self.matches(asked, &heard, &redacted))
+        });
+        let Some((index, asked)) = found else {
             self.refuse(&heard);
             self.departures.push(Departure::Unknown { came: heard.what(), next });
             return;
@@ -251,6 +252,15 @@ impl Script {
             self.departures.push(Departure::Early { came, next });
         }
         self.meet(index, heard, now);
+    }
+
+    /// Whether a recorded line is what was heard, which a recorder would have written like this.
+    fn matches(&self, asked: &Asked, heard: &Asked, written: &Asked) -> bool {
+        asked.is_like(written)
+            && match self.matching {
+                Matching::Strict => true,
+                Matching::Loose => rewrite::same(&asked.params, &heard.params, &written.params, &self.sessions),
+            }
     }
 
     fn refuse(&mut self, heard: &Asked) {
@@ -293,6 +303,16 @@ impl Script {
             Timing::Kept => at,
         }
     }
+}
+
+/// Whole lines, with the numbers of their entries. What never came to its end stands where it was.
+fn lines(entries: impl IntoIterator<Item = Entry>) -> Vec<(u64, Entry)> {
+    let mut pieces = Pieces::default();
+    let mut lines: Vec<_> =
+        entries.into_iter().zip(1..).flat_map(|(entry, number)| pieces.join(number, entry)).collect();
+    lines.extend(pieces.finish());
+    lines.sort_by_key(|(number, _)| *number);
+    lines
 }
 
 #[cfg(test)]

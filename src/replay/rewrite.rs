@@ -33,26 +33,33 @@ pub(super) fn for_client(line: Vec<u8>, id: Option<&str>, sessions: &BTreeMap<Js
     out
 }
 
-/// Whether two params say the same, token by token, however their strings are written, where sessions may have other ids: each recorded one always the
-/// same, and no two of them one.
-pub(super) fn same(recorded: &str, heard: &str, sessions: &BTreeMap<JsonString, JsonString>) -> bool {
-    let (Ok(recorded), Ok(heard)) = (Json::new(recorded), Json::new(heard)) else { return recorded == heard };
-    let (mut recorded, mut heard) = (Tokens::new(recorded), Tokens::new(heard));
+/// Whether recorded params say the same as what was heard, token by token, however strings are written. `written` is what
+/// the recorder would have made of it: the same, or the same redacted. Sessions may have other ids: each recorded one
+/// always the same, and no two of them one.
+pub(super) fn same(recorded: &str, heard: &str, written: &str, sessions: &BTreeMap<JsonString, JsonString>) -> bool {
+    let (Ok(old), Ok(new), Ok(written)) = (Json::new(recorded), Json::new(heard), Json::new(written)) else {
+        return recorded == written;
+    };
+    let (mut old, mut new, mut written) = (Tokens::new(old), Tokens::new(new), Tokens::new(written));
     loop {
-        match (recorded.next(), heard.next()) {
-            (None, None) => return true,
-            (Some(recorded), Some(heard)) if recorded.kind == heard.kind && recorded.depth == heard.depth => {
-                let same = if is_session(&recorded) {
-                    let heard = string(&heard);
-                    match sessions.get(&string(&recorded)) {
-                        Some(session) => *session == heard,
-                        None => sessions.values().all(|session| *session != heard),
+        match (old.next(), new.next(), written.next()) {
+            (None, None, None) => return true,
+            (Some(old), Some(new), Some(written)) if old.kind == written.kind && old.depth == written.depth => {
+                let same = if is_session(&old) {
+                    let new = string(&new);
+                    match sessions.get(&string(&old)) {
+                        Some(session) => *session == new,
+                        None => sessions.values().all(|session| *session != new),
                     }
                 } else {
-                    let strings = recorded.kind == TokenKind::String;
-                    recorded.text == heard.text || strings && string(&recorded) == string(&heard)
+                    let strings = old.kind == TokenKind::String;
+                    let blank =
+                        |token: &Token<'_>| !token.text.is_empty() && token.text.bytes().all(|byte| byte == b'*');
+                    old.text == written.text
+                        || strings && string(&old) == string(&written)
+                        || strings && old.member == Some("cwd") && blank(&old) && blank(&written)
                 };
-                if !same || recorded.member != heard.member {
+                if !same || old.member != written.member {
                     return false;
                 }
             }

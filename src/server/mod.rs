@@ -221,7 +221,7 @@ impl Server {
     }
 
     /// The connection, for the loop that moves bytes between it and descriptors.
-    #[cfg(feature = "stdio")]
+    #[cfg(feature = "serve")]
     pub(crate) fn peer_mut(&mut self) -> &mut Peer<()> {
         &mut self.peer
     }
@@ -333,7 +333,7 @@ impl Server {
     }
 
     /// The same with data that has been written as JSON.
-    #[cfg(feature = "stdio")]
+    #[cfg(feature = "serve")]
     pub(crate) fn written_event(
         &mut self,
         session: &JsonString,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{DirectoryReply, PromptReply, Refusal, Task};
 use crate::frame::{EncodeError, LineWriter};
-use crate::json::{JsonBuf, JsonString};
+use crate::json::{JsonBuf, JsonString, written};
 use crate::peer::Reply;
 use crate::wire::{Blocks, StopReason, SurfaceOp};
 
@@ -188,7 +188,7 @@ impl<'a, D: Serialize + ?Sized> NewEvent<'a, D> {
     }
 
     /// The same with its data in another form.
-    #[cfg(feature = "stdio")]
+    #[cfg(feature = "serve")]
     pub(crate) const fn with_data<'b, E: ?Sized>(&self, data: &'b E) -> NewEvent<'b, E>
     where
         'a: 'b,
@@ -234,18 +234,23 @@ impl<D: ?Sized> NewEvent<'_, D> {
 }
 
 /// The envelope, its members in the order of the official runtime; [`NewEvent::write`] writes the same.
-#[derive(Serialize)]
 struct Stamped<'a, D: ?Sized> {
-    #[serde(rename = "type")]
     kind: &'a str,
     seq: u64,
     time: u64,
     data: &'a D,
-    #[serde(rename = "sourceEventSeqs", skip_serializing_if = "<[u64]>::is_empty")]
     source_event_seqs: &'a [u64],
-    #[serde(rename = "surfaceOp", skip_serializing_if = "Option::is_none")]
     surface_op: Option<SurfaceOp<'a>>,
 }
+
+written!(['a, D: Serialize + ?Sized] Stamped<'a, D> {
+    kind => "type",
+    seq => "seq",
+    time => "time",
+    data => "data",
+    source_event_seqs unless <[u64]>::is_empty => "sourceEventSeqs",
+    surface_op unless Option::is_none => "surfaceOp",
+});
 
 /// How a sub-agent has ended, for [`Server::subagent_finished`](super::Server::subagent_finished).
 #[derive(Debug, Clone, Copy)]

@@ -84,7 +84,8 @@ impl DeepSeekHarness {
         Session { client: &mut self.client, id: id.into() }
     }
 
-    /// Restores a stored session. From 0.2.1.
+    /// Restores a stored session. From 0.2.1. The official runtime stores a session behind its answers: one that it was
+    /// ended before, soon after the first prompt and on a busy machine, is not found.
     ///
     /// # Errors
     /// As [`HarnessClient::resume`].

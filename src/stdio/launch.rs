@@ -4,7 +4,9 @@ use std::borrow::ToOwned;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -193,6 +195,10 @@ impl Launch {
         let program = self.find(&self.program).ok_or_else(|| self.error(SpawnFault::ProgramMissing, None))?;
         let mut command = if self.dies_with_parent {
             let setpriv = self.find("setpriv".as_ref()).ok_or_else(|| self.error(SpawnFault::NoSetpriv, None))?;
+            // What it runs into it tells to the stderr of the runtime, and nobody else.
+            if let Some(fault) = obstacle(&program) {
+                return Err(self.error(fault, None));
+            }
             let mut command = Command::new(setpriv);
             command.args(["--pdeathsig", "TERM", "--"]).arg(program);
             command
@@ -238,10 +244,8 @@ impl Launch {
         let program = self.find(&self.program);
         let fault = if self.cwd.as_ref().is_some_and(|cwd| !cwd.is_dir()) {
             SpawnFault::NoDirectory
-        } else if program.as_ref().is_some_and(|path| path.is_dir()) {
-            SpawnFault::ProgramIsDirectory
-        } else if program.as_ref().is_some_and(|path| !is_executable(path)) {
-            SpawnFault::NotExecutable
+        } else if let Some(fault) = program.and_then(|program| obstacle(&program)) {
+            fault
         } else if error.kind() == io::ErrorKind::NotFound {
             SpawnFault::InterpreterMissing
         } else {
@@ -282,6 +286,26 @@ impl fmt::Debug for Stderr {
 
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+/// What keeps a file from being executed, as far as it shows.
+fn obstacle(program: &Path) -> Option<SpawnFault> {
+    if program.is_dir() {
+        Some(SpawnFault::ProgramIsDirectory)
+    } else if !is_executable(program) {
+        Some(SpawnFault::NotExecutable)
+    } else {
+        interpreter(program).filter(|interpreter| !interpreter.exists()).map(|_| SpawnFault::InterpreterMissing)
+    }
+}
+
+/// What the first line of a script names.
+fn interpreter(program: &Path) -> Option<PathBuf> {
+    let mut head = Vec::new();
+    File::open(program).ok()?.take(256).read_to_end(&mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?.trim_ascii();
+    let path = line.split(|byte| matches!(byte, b' ' | b'\t')).next()?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 /// Why a runtime could not be started.

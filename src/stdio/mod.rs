@@ -4,6 +4,7 @@
 //! [`Pump`] is the one loop that both ends share. [`HarnessClient`] is the protocol over it, method by method;
 //! [`DeepSeekHarness`] and [`Session`] run prompts on top of that. [`serve()`] is the other end.
 
+#[cfg(feature = "serve")]
 mod ask;
 mod child;
 mod close;
@@ -17,6 +18,7 @@ mod group;
 mod group;
 mod harness;
 mod harness_client;
+#[cfg(feature = "serve")]
 mod host;
 mod hosted;
 #[cfg(feature = "log")]
@@ -24,10 +26,12 @@ mod journal;
 #[cfg(not(feature = "log"))]
 #[path = "journal_silent.rs"]
 mod journal;
+#[cfg(feature = "serve")]
 mod lanes;
 mod launch;
 mod methods;
 mod options;
+#[cfg(feature = "serve")]
 mod own;
 mod panic;
 mod pending_run;
@@ -38,30 +42,37 @@ mod pidfd;
 mod pidfd;
 mod pump;
 mod run;
+#[cfg(feature = "serve")]
 mod serve;
 mod shared;
 mod signal;
+#[cfg(feature = "serve")]
 mod signals;
 mod subscription;
 mod tail;
+#[cfg(feature = "serve")]
 pub mod turns;
 
 /// The version of mio whose `Poll` a [`HarnessClient`] or a [`Pump`] can be registered with.
 pub use mio;
 
+#[cfg(feature = "serve")]
 pub use ask::RequestError;
 pub use child::Exit;
 pub use close::CloseReport;
 pub use error::{Cause, Closed, Error, ErrorKind};
 pub use harness::{DeepSeekHarness, HarnessOptions, Session};
 pub use harness_client::{HarnessClient, PendingCall};
+#[cfg(feature = "serve")]
 pub use host::{Agent, AgentHost, PromptResponder, Sink, SinkError, WhenFull};
 pub use launch::{Environment, Launch, RUNTIME_VARIABLE, SpawnError, SpawnFault, Stderr, StderrCallback};
 pub use options::{CallOptions, ClientOptions};
+#[cfg(feature = "serve")]
 pub use own::OwnStdio;
 pub use pending_run::PendingRun;
 pub use pump::{Moved, Pump, Waker};
 pub use run::{Input, RunOptions, RunResult};
+#[cfg(feature = "serve")]
 pub use serve::{ServeOptions, Served, serve, serve_stdio};
 pub use shared::{SharedClient, SharedDeliveries, SharedSession, SharedSubscription};
 pub use subscription::{Deliveries, Subscription};

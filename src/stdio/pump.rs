@@ -98,7 +98,7 @@ impl Loan {
     }
 
     /// Bytes to write, and how many of them were.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "serve"))]
     pub(super) fn progress(&self) -> (usize, Option<usize>) {
         (self.output.bytes().len(), self.written.as_ref().ok().copied())
     }
@@ -248,6 +248,7 @@ impl Pump {
     }
 
     /// Whether the other end has closed the input: what is left of it is what the system holds.
+    #[cfg(feature = "serve")]
     pub(super) fn input_hung_up(&self) -> bool {
         self.reader.has_hung_up()
     }
@@ -298,13 +299,13 @@ impl Pump {
     }
 
     /// Whether the last question was answered with anything.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "serve"))]
     pub(super) fn has_heard(&self) -> bool {
         self.poller.as_ref().is_some_and(|poller| !poller.events.is_empty())
     }
 
     /// Whether a read and a write may get somewhere, and whether the system has told so of a writer on loan.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "serve"))]
     pub(super) fn readiness(&self) -> [bool; 3] {
         [self.reader.is_ready(), self.writer.is_ready(), matches!(self.writer, Side::Lent { told: true, .. })]
     }
@@ -410,6 +411,7 @@ impl Pump {
     }
 
     /// One read, as far as it goes without waiting; returns how much came.
+    #[cfg(feature = "serve")]
     pub(super) fn read_once<T>(&mut self, peer: &mut Peer<T>) -> u64 {
         let read = if self.reading { self.read(peer) } else { 0 };
         self.total.read += read;

@@ -303,9 +303,14 @@ holds_only_text!(List);
 holds_only_text!(Lazy);
 
 /// A member that must be there but may be `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nullable<T>(pub Option<T>);
+
+impl<T: Serialize> Serialize for Nullable<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
 
 impl<'a, T: Decode<'a>> Decode<'a> for Nullable<T> {
     fn decode(json: Json<'a>) -> Result<Self, DecodeError> {

@@ -97,6 +97,34 @@ fn what_moves_the_bytes() {
     }
 }
 
+#[test]
+fn async_or_not() {
+    let [node, python, first, second] = others();
+    node.has("async ");
+    python.has_none_of(&["async def", "asyncio"]);
+    first.has("pub async fn");
+    second.has("pub async fn");
+}
+
+/// Whether there is code for it, or code that could not be there.
+#[test]
+fn windows() {
+    let [node, python, first, second] = others();
+    node.has("\"win32\"");
+    python.has_none_of(&["import fcntl", "import pwd", "import resource", "os.fork", "os.killpg"]);
+    first.has("#[cfg(unix)]");
+    second.has("(\"windows\", \"x86_64\")");
+}
+
+#[test]
+fn how_old() {
+    let [node, python, first, second] = others();
+    node.has("\"version\": \"0.0.1-rc.1\"");
+    python.has("\nVersion: 0.2.1rc2");
+    first.has("version = \"0.2.3\"");
+    second.has("version = \"0.2.1-rc.2\"");
+}
+
 /// None of them keeps sessions for an agent, though the npm protocol package has the frames for both ends.
 #[test]
 fn no_server() {

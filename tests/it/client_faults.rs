@@ -16,9 +16,12 @@ use dsh_wire::stdio::{
     PendingCall, RunOptions, SpawnFault,
 };
 use dsh_wire::wire::{ContentBlock, InitializeParams};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
-use crate::faulty::{SECOND, count, exists, faulty, group_exists, options, route, shared, slack, start, within};
+use crate::faulty::{
+    SECOND, count, exists, faulty, group_exists, options, route, shared, slack, start, terminal, within,
+};
 
 /// Names the row to the process that runs it.
 const ROW: &str = "DSH_WIRE_ROW";
@@ -49,6 +52,7 @@ const SPECIAL: &[Special] = &[
     ("orphans", "dropped without a close", 2000, dropped),
     ("ladder", "ignores EOF", 2000, ladder_eof),
     ("ladder", "ignores EOF and SIGTERM", 2000, ladder_term),
+    ("ladder", "needs 4 s, which is less than it gets", 6000, ladder_slow),
     ("ladder", "close twice", 2000, close_twice),
     ("ladder", "close during the handshake, from two threads", 3000, close_from_two_threads),
     ("spawn", "missing program", 500, || spawn(&Launch::new("no-such-program"), SpawnFault::ProgramMissing)),
@@ -61,6 +65,7 @@ const SPECIAL: &[Special] = &[
     ("slow subscriber", "over the backlog", 3000, over_the_backlog),
     ("stdin/stdout that are no pipe", "socket", 3000, sockets),
     ("stdin/stdout that are no pipe", "/dev/null and a file", 2000, files),
+    ("stdin/stdout that are no pipe", "terminal", 5000, terminals),
     ("timers", "none, and the largest", 2000, timers),
     ("two wire revisions", "a run on each of three", 5000, revisions),
 ];
@@ -231,6 +236,14 @@ fn lone_surrogates() {
     assert_eq!(answer, text);
     let shown: Vec<String> = answer.as_json().members().map(|(name, _)| name.to_string_lossy().into()).collect();
     assert_eq!(shown, ["a\u{fffd}"]);
+    close(&mut client);
+    // A request with such an id gets its answer.
+    let mut client = start(&[r#"answer={"id":"a%5Cud83d","method":"x"}%0A{"id":@ID@,"result":1}%0A"#]);
+    let answered = client.subscribe(Filter::all().method("got.response"), Policy::Lossless);
+    client.call("ask", &()).unwrap();
+    let answer = answered.next_timeout(&mut client, SECOND).unwrap().unwrap();
+    assert_eq!(answer.notification().unwrap().params.member("id").unwrap().get(), r#""a\ud83d""#);
+    drop(answered);
     close(&mut client);
 }
 
@@ -510,6 +523,18 @@ fn ladder_term() {
     ladder(&["ignore-eof", "ignore-term", "silent=shutdown"], Rung::Kill, Exit::Signal(9));
 }
 
+/// With the graces that everybody has.
+fn ladder_slow() {
+    let mut client = HarnessClient::spawn(&faulty(&["slow-exit=4000"])).unwrap();
+    client.initialize(&route()).unwrap();
+    let report = client.close();
+    let rungs: Vec<_> = report.rungs.iter().map(|rung| (rung.rung, rung.end)).collect();
+    assert_eq!(rungs, [(Rung::RequestShutdown, RungEnd::Answered), (Rung::CloseStdin, RungEnd::Exited)]);
+    assert_eq!(report.exit, Some(Exit::Code(0)));
+    assert!(report.rungs[1].took > 3 * SECOND && report.took >= report.rungs[1].took, "{report}");
+    assert_eq!(client.pending_calls(), 0);
+}
+
 fn close_twice() {
     let mut client = start(&[]);
     client.initialize(&route()).unwrap();
@@ -621,6 +646,30 @@ fn files() {
     assert_eq!(events.iter(&mut client).filter(Result::is_ok).count(), 2);
     drop(events);
     close(&mut client);
+}
+
+fn terminals() {
+    let (ours, theirs) = terminal();
+    let mut modes = tcgetattr(&theirs).unwrap();
+    modes.make_raw();
+    tcsetattr(&theirs, OptionalActions::Now, &modes).unwrap();
+    let mut runtime = Command::new(program())
+        .stdin(Stdio::from(theirs.try_clone().unwrap()))
+        .stdout(Stdio::from(theirs))
+        .spawn()
+        .unwrap();
+    let mut client = HarnessClient::connect(ours.try_clone().unwrap(), ours, ClientOptions::default()).unwrap();
+    // In both directions at once, and more than fits.
+    let text = "x".repeat(20_000);
+    let calls: Vec<PendingCall<JsonBuf>> = (0..10)
+        .map(|_| client.start_call("echo", &json!({ "text": text }), &CallOptions::default()).unwrap())
+        .collect();
+    for call in calls {
+        assert_eq!(client.finish(call).unwrap().as_json().get().len(), text.len() + 11);
+    }
+    close(&mut client);
+    drop(client);
+    assert!(runtime.wait().unwrap().success());
 }
 
 fn timers() {

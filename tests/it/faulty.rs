@@ -1,11 +1,14 @@
 //! The runtime with faults to choose from, and what its tests have in common.
 
 use std::error::Error as _;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use dsh_wire::client::Graces;
 use dsh_wire::stdio::{ClientOptions, Error, HarnessClient, Launch, SharedClient};
 use dsh_wire::wire::InitializeParams;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// The example next to this test's executable.
 pub(crate) fn faulty(flags: &[&str]) -> Launch {
@@ -83,6 +86,17 @@ pub(crate) fn group_exists(leader: u32) -> bool {
 
 pub(crate) fn shared(flags: &[&str]) -> SharedClient {
     start(flags).into_shared().unwrap()
+}
+
+/// Both ends of a pseudo-terminal.
+pub(crate) fn terminal() -> (OwnedFd, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let ours = openpt(flags).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    (ours, theirs)
 }
 
 /// How many descriptors or threads this process has.

@@ -8,7 +8,7 @@ mod client;
 mod client_faults;
 #[cfg(feature = "cli")]
 mod command;
-#[cfg(feature = "stdio")]
+#[cfg(feature = "serve")]
 mod connection;
 #[cfg(feature = "cli")]
 mod embedded;
@@ -19,7 +19,7 @@ mod faulty;
 mod frame;
 #[cfg(feature = "stdio")]
 mod heavy;
-#[cfg(feature = "stdio")]
+#[cfg(feature = "serve")]
 mod host;
 #[cfg(all(feature = "stdio", feature = "log"))]
 mod journal;
@@ -30,6 +30,7 @@ mod peer;
 mod proof;
 #[path = "../properties/mod.rs"]
 mod properties;
+mod readme;
 #[allow(dead_code, reason = "shared; not every module uses all of it")]
 mod recording;
 mod replay;
@@ -48,6 +49,6 @@ mod server_lines;
 mod shared;
 #[cfg(feature = "cli")]
 mod subagents;
-#[cfg(feature = "stdio")]
+#[cfg(feature = "serve")]
 mod turns;
 mod wire;

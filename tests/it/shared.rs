@@ -174,6 +174,7 @@ fn runs_of_many_threads() {
                             let text = format!("{thread} {n}");
                             let mut seen = 0;
                             let options = RunOptions::new().on_notification(|_| seen += 1).timeout(10 * SECOND);
+                            let options = options.until_settled(n % 2 == 0);
                             let session = client.session(format!("s{thread}"));
                             let result = session.run(text.as_str(), options).unwrap();
                             assert_eq!(result.final_response, format!("echo: {text}"));

@@ -41,7 +41,7 @@ pub(crate) fn call(args: &Args) -> Result<(), Failure> {
     let params = Json::new(&params).map_err(|error| Failure::usage(format!("the params cannot be sent: {error}")))?;
     let mut runtime = Runtime::start(&args.runtime, false)?;
     let outcome = exchange(args, params, &mut runtime);
-    runtime.close();
+    runtime.close(&outcome);
     outcome
 }
 

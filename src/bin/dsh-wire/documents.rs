@@ -29,8 +29,35 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Resul
     clap_complete::generate(args.shell, &mut command, name, &mut script);
     // clap_complete 4.6.12 writes the dash of our name in two ways in what it writes for bash, and completes nothing behind
     // a subcommand then.
-    print(String::from_utf8_lossy(&script).replace("dsh__subcmd__wire", "dsh__wire").as_bytes())
+    let mut script = String::from_utf8_lossy(&script).replace("dsh__subcmd__wire", "dsh__wire");
+    if args.shell == Shell::Bash {
+        script.push_str(BEHIND_DASHES);
+    }
+    print(script.as_bytes())
 }
+
+/// Behind `--` stands the command line of a runtime, which is completed as one.
+const BEHIND_DASHES: &str = r#"
+_dsh__wire_or_runtime() {
+    local at
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        [[ ${COMP_WORDS[at]} == -- ]] || continue
+        if ((at + 1 == COMP_CWORD)); then
+            COMPREPLY=($(compgen -c -- "${COMP_WORDS[COMP_CWORD]}"))
+        elif [[ ${COMP_WORDS[at + 1]##*/} == dsh-wire ]]; then
+            COMP_WORDS=("${COMP_WORDS[@]:at + 1}")
+            ((COMP_CWORD -= at + 1))
+            _dsh__wire_or_runtime "${COMP_WORDS[0]}" "$2" "$3"
+        else
+            COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+        fi
+        return
+    done
+    _dsh__wire "$@"
+}
+complete -F _dsh__wire_or_runtime -o nosort -o bashdefault -o default dsh-wire 2>/dev/null ||
+    complete -F _dsh__wire_or_runtime -o bashdefault -o default dsh-wire
+"#;
 
 /// Print the manual, or write it as files
 ///
@@ -63,13 +90,27 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
 }
 
 /// A page and the name of its file.
-fn page(command: Command) -> (String, Vec<u8>) {
+fn page(mut command: Command) -> (String, Vec<u8>) {
     let extra = command.get_after_long_help().or_else(|| command.get_after_help()).map(ToString::to_string);
-    // It goes to sections of its own.
+    // As `--help` says it: with the values of options, which clap_mangen leaves out.
+    let usage = command.render_usage().to_string();
+    let (commands, versioned) = (command.has_subcommands(), command.get_version().is_some());
+    // What stands behind the help goes to sections of its own.
     let page = Man::new(command.after_help(None::<&str>).after_long_help(None::<&str>)).manual("dsh-wire");
     let mut bytes = Vec::new();
-    let written = page.render(&mut bytes).and_then(|()| sections(&extra.unwrap_or_default()).to_writer(&mut bytes));
-    written.expect("a vector takes all bytes");
+    let write = || -> io::Result<()> {
+        page.render_title(&mut bytes)?;
+        page.render_name_section(&mut bytes)?;
+        sections(&format!("Synopsis:\n  {}", usage.trim_start_matches("Usage: "))).to_writer(&mut bytes)?;
+        page.render_description_section(&mut bytes)?;
+        page.render_options_section(&mut bytes)?;
+        if commands {
+            page.render_subcommands_section(&mut bytes)?;
+        }
+        sections(&extra.unwrap_or_default()).to_writer(&mut bytes)?;
+        if versioned { page.render_version_section(&mut bytes) } else { Ok(()) }
+    };
+    write().expect("a vector takes all bytes");
     (page.get_filename(), bytes)
 }
 

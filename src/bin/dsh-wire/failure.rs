@@ -143,7 +143,9 @@ fn write_report(out: &mut impl Write, error: &(dyn Error + 'static)) -> io::Resu
     if let Some(ErrorKind::Protocol { came, .. }) = known.map(stdio::Error::kind) {
         write_detail(out, "came", Some(came.as_json()))?;
     }
-    if let Some(tail) = known.and_then(stdio::Error::stderr) {
+    // Of a single line, the error has told.
+    let tail = known.and_then(stdio::Error::stderr);
+    if let Some(tail) = tail.filter(|tail| tail.last_line().is_none_or(|line| line != tail.text().trim())) {
         writeln!(out, "  stderr of the runtime:")?;
         tail.text().lines().try_for_each(|line| writeln!(out, "    {}", Visible(line)))?;
     }

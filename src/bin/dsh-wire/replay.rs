@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use dsh_wire::recording::{Direction, Reader};
 use dsh_wire::replay::{Matching, Script, Spoken, Timing};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::failure::{Exit, Failure};
+use crate::terminal::Count;
 
 /// Be a runtime on stdin and stdout that answers what was recorded
 ///
@@ -53,7 +55,7 @@ const PIECE: usize = 64 << 10;
 pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
     let mut script = load(args)?;
     if script.lost() > 0 {
-        tell(format_args!("the recording misses {} bytes", script.lost()));
+        tell(format_args!("the recording misses {}", Count(script.lost(), "byte")));
     }
     let input = read_stdin().map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
     let (start, mut told) = (Instant::now(), 0);
@@ -76,7 +78,12 @@ pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
             (Ok(bytes), _) => script.push(&bytes, start.elapsed()),
             (Err(RecvTimeoutError::Timeout), _) => {}
             // Who has asked all may still want to hear all.
-            (Err(RecvTimeoutError::Disconnected), Some(next)) => thread::sleep(next),
+            (Err(RecvTimeoutError::Disconnected), Some(next)) => {
+                if has_hung_up(next) {
+                    script.end_input();
+                    return verdict(&script, &mut told);
+                }
+            }
             (Err(RecvTimeoutError::Disconnected), None) => {
                 script.end_input();
                 return verdict(&script, &mut told);
@@ -88,8 +95,14 @@ pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
 fn load(args: &Args) -> Result<Script, Failure> {
     let path = args.file.display();
     let file = File::open(&args.file).map_err(|error| Failure::usage(format!("cannot open '{path}': {error}")))?;
-    let entries: Result<Vec<_>, _> = Reader::new(file).collect();
-    let entries = entries.map_err(|error| Failure::usage(format!("cannot replay '{path}': {error}")))?;
+    let mut entries = Vec::new();
+    for entry in Reader::new(file) {
+        match entry {
+            Ok(entry) => entries.push(entry),
+            Err(error) if error.is_cut_off() => tell(format_args!("{error}: it is left out")),
+            Err(error) => return Err(Failure::usage(format!("cannot replay '{path}': {error}"))),
+        }
+    }
     let matching = if args.loose { Matching::Loose } else { Matching::Strict };
     let timing = if args.timing { Timing::Kept } else { Timing::Dropped };
     Ok(Script::new(entries, matching, timing))
@@ -121,6 +134,14 @@ fn receive(input: &Receiver<Vec<u8>>, wait: Option<Duration>) -> Result<Vec<u8>,
         Some(wait) => input.recv_timeout(wait),
         None => input.recv().map_err(RecvTimeoutError::from),
     }
+}
+
+/// Waits so long, or until nobody can read our stdout any more; returns whether that is so.
+fn has_hung_up(wait: Duration) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(rustix::stdio::stdout(), PollFlags::empty())];
+    // Where it cannot be waited for, the write will tell.
+    let timeout = Timespec::try_from(wait).ok();
+    matches!(rustix::event::poll(&mut fds, timeout.as_ref()), Ok(1))
 }
 
 fn speak(line: &Spoken) -> io::Result<()> {

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         (false, false) => Show::FinalText,
     };
     let outcome = converse(args, blocks, &mut runtime, show);
-    runtime.close();
+    runtime.close(&outcome);
     outcome
 }
 

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use dsh_wire::client::{Rung, RungReport};
 use dsh_wire::stdio::{
-    CallOptions, CloseReport, DeepSeekHarness, Environment, Error, ErrorKind, HarnessClient, Launch, Stderr,
+    self, CallOptions, CloseReport, DeepSeekHarness, Environment, Error, ErrorKind, HarnessClient, Launch, Stderr,
 };
 use dsh_wire::wire::{Decode, Initialize, InitializeParams, InitializeResult, Method};
 use serde::Serialize;
@@ -32,6 +33,23 @@ pub(crate) struct RuntimeArgs {
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = StderrTo::Tail)]
     stderr: StderrTo,
 
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+
+    /// Tell on stderr what is started, how it ends, and what came
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// The program to start and its arguments. If left out, `doctor` looks for one, and all others take the embedded
+    /// runtime
+    #[arg(last = true, value_name = "RUNTIME")]
+    runtime: Vec<OsString>,
+}
+
+/// What a runtime gets of our environment.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Runtime")]
+pub(crate) struct EnvironmentArgs {
     /// Give the runtime an empty environment, but for --env and --pass-env
     #[arg(long)]
     env_clean: bool,
@@ -43,15 +61,6 @@ pub(crate) struct RuntimeArgs {
     /// Pass on a variable of ours, where the environment is empty
     #[arg(long, value_name = "KEY", requires = "env_clean")]
     pass_env: Vec<OsString>,
-
-    /// Tell on stderr what is started, how it ends, and what came
-    #[arg(short, long)]
-    verbose: bool,
-
-    /// The program to start and its arguments. If left out, `doctor` looks for one, and all others take the embedded
-    /// runtime
-    #[arg(last = true, value_name = "RUNTIME")]
-    runtime: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -145,6 +154,20 @@ impl RuntimeArgs {
         self.timeout.get_or_insert(limit);
     }
 
+    pub(crate) fn environment(&self) -> &EnvironmentArgs {
+        &self.environment
+    }
+
+    /// With the environment and the stderr that were asked for.
+    pub(crate) fn equip(&self, launch: Launch) -> Result<Launch, Failure> {
+        Ok(self.environment.equip(launch)?.stderr(match self.stderr {
+            StderrTo::Inherit => Stderr::Inherit,
+            StderrTo::Tail => Stderr::Tail,
+        }))
+    }
+}
+
+impl EnvironmentArgs {
     /// The names of the variables that a runtime gets.
     pub(crate) fn variables(&self) -> BTreeSet<OsString> {
         let passed = |name: &OsString| !self.env_clean || self.pass_env.contains(name);
@@ -161,7 +184,7 @@ impl RuntimeArgs {
         set.map(|(_, value)| value.to_owned()).or_else(inherited).filter(|value| !value.is_empty())
     }
 
-    /// With the environment and the stderr that were asked for.
+    /// With the environment that was asked for.
     pub(crate) fn equip(&self, mut launch: Launch) -> Result<Launch, Failure> {
         if self.env_clean {
             launch = launch.environment(Environment::Only(self.pass_env.clone()));
@@ -175,10 +198,7 @@ impl RuntimeArgs {
             })?;
             launch = launch.env(key, value);
         }
-        Ok(launch.stderr(match self.stderr {
-            StderrTo::Inherit => Stderr::Inherit,
-            StderrTo::Tail => Stderr::Tail,
-        }))
+        Ok(launch)
     }
 }
 
@@ -291,12 +311,22 @@ impl Runtime {
         }
     }
 
-    /// Ends it in order; a signal from now on ends it faster.
-    pub(crate) fn close(mut self) {
-        self.end();
+    /// Ends it in order; a signal from now on ends it faster. With what became of the work, for what is still to be told.
+    pub(crate) fn close<T>(mut self, outcome: &Result<T, Failure>) {
+        let report = self.end();
         let dropped = self.harness.client().counters().dropped();
         if dropped > 0 {
-            self.note(format_args!("{dropped} lines of the runtime's output were no frames and were dropped"));
+            self.note(format_args!("lines of the runtime's output that were no frames and were dropped: {dropped}"));
+        }
+        let we_did = |rung: &RungReport| matches!(rung.rung, Rung::Terminate | Rung::Kill);
+        let by_itself = !report.rungs.iter().any(we_did);
+        // Why it is gone is told with that.
+        let told = matches!(outcome, Err(Failure::Failed(Exit::GONE, _)));
+        if let Some(stdio::Exit::Code(code @ 1..)) = report.exit.filter(|_| by_itself && !told) {
+            self.note(format_args!("the runtime exited with code {code}"));
+            for line in report.stderr.text().lines() {
+                self.note(format_args!("it said: {line}"));
+            }
         }
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Port {
     hung_up: bool,
     /// A pipe without oddities: a read that comes back short has emptied it.
     short_is_empty: bool,
+    /// A terminal, or what is like one.
+    is_device: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl Side {
     }
 
     /// Whether the other end has hung up, though not all may have been read.
+    #[cfg(feature = "serve")]
     pub(super) fn has_hung_up(&self) -> bool {
         matches!(self, Self::Open(port) if port.hung_up)
     }
@@ -131,7 +134,7 @@ impl Side {
 impl Port {
     pub(super) fn new(fd: OwnedFd, registry: &Registry, token: Token, interest: Interest) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
-        let is_pipe = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) == FileType::Fifo;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         let mode = match SourceFd(&fd.as_raw_fd()).register(registry, token, interest) {
             Ok(()) if flags.contains(OFlags::NONBLOCK) => Mode::NonBlocking,
             Ok(()) => Mode::Blocking,
@@ -143,8 +146,9 @@ impl Port {
         };
         // A pipe in packet mode (O_DIRECT) gives one packet a read.
         let plain = flags.difference(OFlags::RWMODE | OFlags::NONBLOCK).is_empty();
-        let short_is_empty = is_pipe && plain && mode == Mode::NonBlocking;
-        Ok(Self { file: fd.into(), mode, ready: true, hung_up: false, short_is_empty })
+        let short_is_empty = kind == FileType::Fifo && plain && mode == Mode::NonBlocking;
+        let is_device = kind == FileType::CharacterDevice;
+        Ok(Self { file: fd.into(), mode, ready: true, hung_up: false, short_is_empty, is_device })
     }
 
     /// One read, as far as it goes without waiting; `None` is the end of the input.
@@ -170,11 +174,31 @@ impl Port {
     /// One write, as far as it goes without waiting.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let piece = match self.mode {
+            Mode::Blocking if self.is_device => return self.write_bytewise(bytes),
             Mode::Blocking => bytes.get(..BLOCKING_WRITE).unwrap_or(bytes),
             Mode::NonBlocking | Mode::Unpollable => bytes,
         };
         let result = self.file.write(piece);
         self.written(result)
+    }
+
+    /// A terminal that polls as writable takes one byte without blocking, and may not take a second.
+    fn write_bytewise(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut done = 0;
+        for byte in bytes.iter().take(BLOCKING_WRITE) {
+            if !self.may_write() {
+                break;
+            }
+            let result = self.file.write(std::slice::from_ref(byte));
+            match self.written(result) {
+                Ok(0) => break,
+                Ok(len) => done += len,
+                // The next write meets it again.
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
 
     /// One write of what waits, as far as it goes without waiting.

@@ -75,7 +75,7 @@ pub(super) struct State {
     thread: Thread,
     /// A call pumps. Only while the thread rests.
     led: bool,
-    /// The last call that waited did so alone, and the thread has not looked since.
+    /// The last to look for something was a call, nobody else waited, and the thread has not rested since.
     alone: bool,
     /// A call that led has failed the connection, as the thread would have: it ends.
     broken: bool,
@@ -177,10 +177,16 @@ impl State {
         connection.has_ended() || !connection.pump.output_open()
     }
 
+    /// Whether there is nothing to pump for. Those whose wait is over are told when the lock is given back.
+    fn is_idle(&mut self) -> bool {
+        self.waiting.iter().all(|waiting| waiting.condition.holds(self))
+            && self.connection().client.outgoing().is_empty()
+            && !self.is_ending()
+    }
+
     /// Takes a turn in place of the thread, if that rests and no other call leads. As [`HarnessClient::turn_at_once`]
     /// then.
     fn lead(&mut self) -> Option<Option<Patience>> {
-        self.alone = self.waiting.is_empty() && !self.led;
         if self.thread == Thread::Pumps || self.led || self.is_ending() {
             return None;
         }
@@ -336,6 +342,9 @@ impl Core {
                 } else if let Some(signal) = &signal {
                     state.waiting.retain(|waiting| !Arc::ptr_eq(&waiting.signal, signal));
                 }
+                // Also where it need not wait: on one processor the answer may be there before the write returns.
+                let is_call = matches!(condition, Condition::Call(_));
+                state.alone = is_call && state.waiting.is_empty() && !state.led;
                 if let Some(found) = look(state) {
                     return Next::Return(Some(found));
                 }
@@ -344,9 +353,7 @@ impl Core {
                 {
                     return Next::Return(Some(found));
                 }
-                if matches!(condition, Condition::Call(_))
-                    && let Some(patience) = state.lead()
-                {
+                if is_call && let Some(patience) = state.lead() {
                     if let Some(found) = look(state) {
                         return Next::Return(Some(found));
                     }
@@ -461,8 +468,8 @@ impl Core {
             state.connection().closed();
         }
         let Some(wait) = wait else { return Turned::GoOn };
-        let idle = state.waiting.is_empty() && state.connection().client.outgoing().is_empty() && !state.is_ending();
-        if std::mem::take(&mut state.alone) && idle {
+        if state.alone && state.is_idle() {
+            state.alone = false;
             return Turned::Rest;
         }
         match state.connection().pump.take_poller() {

@@ -79,5 +79,5 @@ fn lines_that_are_no_frames_are_not_passed_over_in_silence() {
     let output = with_runtime(&["call", "m"], &script).output().unwrap();
     exits(&output, 0);
     assert_eq!(stdout(&output), "1\n");
-    assert_eq!(stderr(&output), "note: 2 lines of the runtime's output were no frames and were dropped\n");
+    assert_eq!(stderr(&output), "note: lines of the runtime's output that were no frames and were dropped: 2\n");
 }

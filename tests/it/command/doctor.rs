@@ -6,6 +6,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
+use crate::faulty::slack;
+
 use super::{Folder, RUNTIME, dsh_wire, exits, ready, stderr, stdout};
 
 /// A machine on which all is well, apart from what a test does to it.
@@ -47,6 +49,11 @@ impl Machine {
     fn examine(&self, script: &str) -> Output {
         self.doctor(&["--timeout", "10", "--", "sh", "-c", script])
     }
+}
+
+/// Seconds to wait for one that will not answer: enough for a shell to start.
+fn within() -> String {
+    (2 * slack()).to_string()
 }
 
 /// A program that `dsh` might be.
@@ -208,9 +215,9 @@ fn lines_on_stdout_that_are_no_frames() {
 #[test]
 fn one_that_never_answers() {
     let output =
-        Machine::new().doctor(&["--timeout", "0.3", "--", "sh", "-c", "echo starting up >&2; cat > /dev/null"]);
+        Machine::new().doctor(&["--timeout", &within(), "--", "sh", "-c", "echo starting up >&2; cat > /dev/null"]);
     fails(&output, "handshake", 4, &["no answer to initialize within", "| starting up", "→ it may need longer"]);
-    let output = Machine::new().doctor(&["--timeout", "0.3", "--", "sh", "-c", "echo '> '; cat > /dev/null"]);
+    let output = Machine::new().doctor(&["--timeout", &within(), "--", "sh", "-c", "echo '> '; cat > /dev/null"]);
     fails(&output, "handshake", 4, &["→ what it writes is not the protocol"]);
 }
 
@@ -219,7 +226,8 @@ fn one_that_answers_with_an_error() {
     let output = Machine::new().doctor(&["--provider", "nobody", "--", env!("CARGO_BIN_EXE_dsh-wire"), "serve"]);
     let words = ["answered with an error (-32603): no adapter registered for provider \"nobody\"", "→ it says"];
     fails(&output, "handshake", 1, &words);
-    assert!(!stdout(&output).contains("key"), "another provider's key has a name that nobody knows");
+    let about_key = |line: &str| line.trim_start().split_whitespace().nth(1) == Some("key");
+    assert!(!stdout(&output).lines().any(about_key), "another provider's key has a name that nobody knows");
 }
 
 #[test]
@@ -229,7 +237,7 @@ fn another_protocol() {
     let odd = format!(r#"{RUNTIME} take; answer '"result":[1]'; cat > /dev/null"#);
     fails(&Machine::new().examine(&odd), "handshake", 5, &["what the protocol does not allow", "came [1]"]);
     let headers = r#"printf 'Content-Length: 2\r\n\r\n{}\n'; cat > /dev/null"#;
-    let output = Machine::new().doctor(&["--timeout", "0.3", "--", "sh", "-c", headers]);
+    let output = Machine::new().doctor(&["--timeout", &within(), "--", "sh", "-c", headers]);
     fails(&output, "handshake", 5, &["headers like Content-Length", "→ it speaks the protocol of language servers"]);
 }
 
@@ -273,4 +281,13 @@ fn one_that_does_not_end_well() {
     let output = Machine::new().examine(&script);
     exits(&output, 0);
     tells(&output, "! end", &["exited with code 3", "→ after `shutdown` a runtime exits with code 0"]);
+}
+
+#[test]
+fn a_folder_is_no_program() {
+    let output = dsh_wire(["doctor"]).env("DSH_RUNTIME_BIN", std::env::temp_dir()).output().unwrap();
+    exits(&output, 2);
+    let said = stdout(&output);
+    assert!(said.starts_with("✗ program"), "{said}");
+    assert!(said.contains(" is a directory\n") && !said.contains('✓'), "{said}");
 }

@@ -43,7 +43,8 @@ fn place() -> Folder {
     program("bin/git", "echo 'a difference'");
     program("bin/jq", "cat");
     program("bin/man", "cat");
-    folder.file("photo.png", b"\x89PNG\r\n\x1a\n");
+    let pixel = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0sum.\0\0\0\0IENDsum.";
+    folder.file("photo.png", pixel);
     let initialize = r#"{"cwd":"/","provider":"deepseek-official","model":"deepseek-v4-flash"}"#;
     folder.file("params.json", initialize.as_bytes());
     let request = format!("{{\"id\":1,\"method\":\"initialize\",\"params\":{initialize}}}\n");
@@ -117,6 +118,11 @@ fn bash_completes() {
     assert_eq!(complete(&["run", "--max"]), "--max-tokens");
     assert_eq!(complete(&["run", "--stderr", "in"]), "inherit");
     assert!(complete(&["completions", "''"]).contains("zsh"));
+    // Behind `--` stands a command line of its own.
+    assert_eq!(complete(&["run", "x", "--", "dsh-wire", "re"]), "replay");
+    assert_eq!(complete(&["tap", "--log", "x", "--", "dsh-wire", "replay", "--lo"]), "--loose");
+    assert_eq!(complete(&["run", "x", "--", "dsh-wire", "tap", "--", "/bin/dsh-wire", "serve", "--prof"]), "--profile");
+    assert!(complete(&["run", "x", "--", "gre"]).split(' ').any(|word| word == "grep"));
 }
 
 #[test]
@@ -159,6 +165,7 @@ fn the_manual() {
             "--max-tokens",
             "       git diff | dsh-wire run --json - -- dsh",
             "DIRECTIVES",
+            "       dsh-wire tap [OPTIONS] --log <FILE> [-- <RUNTIME>...]",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Folder, RUNTIME, dsh_wire, exits, ready, stderr, stdout, with_runtime};
+use crate::faulty::slack;
 
 /// The first line of stderr is one of ours, and nothing went to stdout.
 #[track_caller]
@@ -158,7 +159,7 @@ fn a_time_that_is_up_is_4() {
     assert!(stderr(&text).contains(": timed out after 200ms\n"), "{}", stderr(&text));
     exits(&with_runtime(&["call", "m", "--timeout", "0"], ends_at_eof).output().unwrap(), 4);
     // Each waits a second for the answer to `shutdown`.
-    assert!(start.elapsed() < Duration::from_secs(8));
+    assert!(start.elapsed() < Duration::from_secs(8) * slack());
 }
 
 #[test]

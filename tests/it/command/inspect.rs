@@ -170,7 +170,7 @@ fn a_recording_is_told_with_times_sessions_and_what_each_response_answers() {
     10      1.700  ←  lost              70000  70000 bytes that the recorder could not keep
     11      1.800  →  request              28                           2             shutdown
     12      1.900  ←  dropped              11  the stream ended before the line did  {"id":2,"re
-    13                damaged              21  no entry of a recording: not JSON at byte 21: the text ends inside a value  {"t": 2.0, "dir": "s2
+    13                damaged              21  no entry of a recording: the last line breaks off  {"t": 2.0, "dir": "s2
 13 lines, BYTES bytes: 3 requests, 2 notifications, 2 responses, 2 dropped, 1 blank, 1 stderr, 1 lost, 1 damaged
 "#;
     assert_eq!(stdout(&output), expected.replace("BYTES", &RECORDING.len().to_string()));
@@ -329,4 +329,72 @@ fn a_full_disk_is_told() {
     let output = dsh_wire(["inspect"]).stdout(full).output().unwrap();
     exits(&output, 1);
     assert!(stderr(&output).starts_with("error: cannot write the output: "));
+}
+
+fn summary(recording: &[u8]) -> (String, String) {
+    let output = with_stdin(dsh_wire(["inspect"]), recording, 10_000);
+    exits(&output, 0);
+    let text = stdout(&output);
+    (text.clone(), text.lines().last().unwrap().to_owned())
+}
+
+/// The first frame is longer than what is read at once, and blank lines stand before it.
+#[test]
+fn a_recording_is_known_by_its_first_line_however_long_it_is() {
+    let text = "x".repeat(200_000);
+    let entry =
+        format!(r#"{{"t":0,"dir":"c2s","frame":"{{\"id\":1,\"method\":\"m\",\"params\":{{\"a\":\"{text}\"}}}}"}}"#);
+    for before in ["", "\u{feff}", "\n\n", " "] {
+        let (text, summary) = summary(format!("{before}{entry}\n").as_bytes());
+        assert!(text.starts_with("  line       time     kind"), "{}", &text[..200]);
+        assert!(summary.contains("1 request, 0 notifications"), "{before:?}: {summary}");
+    }
+}
+
+#[test]
+fn a_recording_that_breaks_off_is_shown_up_to_there() {
+    let entry = r#"{"t":0,"dir":"c2s","frame":"{\"id\":1,\"method\":\"m\"}"}"#;
+    let (text, last) = summary(format!("{entry}\n{{\"t\":1,\"di").as_bytes());
+    assert!(text.contains("no entry of a recording: the last line breaks off  {\"t\":1,\"di\n"), "{text}");
+    assert!(last.contains("1 request") && last.ends_with(", 1 damaged"), "{last}");
+    // The last one that is whole is good without its line end.
+    let expected =
+        format!("1 line, {} bytes: 1 request, 0 notifications, 0 responses, 0 dropped, 0 blank", entry.len());
+    assert_eq!(summary(entry.as_bytes()).1, expected);
+}
+
+#[test]
+fn pieces_of_a_line_are_one_line() {
+    let pieces = r#"{"t":1,"dir":"c2s","frame":"{\"id\":1,\"meth","eol":false}
+{"t":1.5,"dir":"err","frame":"between","eol":false}
+{"t":2,"dir":"c2s","frame":"od\":\"m\"}"}
+{"t":2.25,"dir":"s2c","frame":"{\"id\":1,\"result\":3}"}
+{"t":3,"dir":"s2c","frame":"lost be","eol":false}
+{"t":3,"dir":"s2c","lost":5}
+{"t":3,"dir":"s2c","frame":"half","eol":false}
+noise
+"#;
+    let (text, last) = summary(pieces.as_bytes());
+    let rows: Vec<_> = text.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert!(rows[0].starts_with("3 2.000 → request 21") && rows[0].ends_with("1 m"), "{text}");
+    assert!(rows[1].starts_with("4 2.250 ← response") && rows[1].contains("250 ms"), "{text}");
+    assert!(rows[2].starts_with("5 3.000 ← dropped"), "{text}");
+    assert!(rows[3].starts_with("6 3.000 ← lost 5"), "{text}");
+    assert!(rows[4].starts_with("2 1.500 ! stderr") && rows[5].starts_with("7 3.000 ← dropped"), "{text}");
+    assert!(rows[6].starts_with("8 damaged"), "{text}");
+    assert!(last.contains("1 request, 0 notifications, 1 response, 2 dropped"), "{last}");
+}
+
+/// What a terminal would obey is written as an escape, and the JSON says the same.
+#[test]
+fn json_rows_command_no_terminal() {
+    let params = "{\"text\":\"a\u{7f}b\u{9b}2Jc\u{202e}d\u{2028}e\"}";
+    let line = format!("{{\"id\":\"\u{85}\",\"method\":\"\u{9c}\",\"params\":{params}}}\n");
+    let output = with_stdin(dsh_wire(["inspect", "--json"]), line.as_bytes(), 1 << 20);
+    exits(&output, 0);
+    let rows = stdout(&output);
+    assert!(rows.chars().all(|c| c == '\n' || (' '..='~').contains(&c)), "{rows:?}");
+    let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    assert_eq!((row["id"].as_str(), row["method"].as_str()), (Some("\u{85}"), Some("\u{9c}")));
+    assert_eq!(row["params"], serde_json::from_str::<serde_json::Value>(params).unwrap());
 }

@@ -21,8 +21,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::faulty::slack;
+
 /// Nothing that these tests wait for takes so long.
-const BOUND: Duration = Duration::from_secs(20);
+fn bound() -> Duration {
+    Duration::from_secs(20) * slack()
+}
 
 fn dsh_wire(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dsh-wire"));
@@ -62,7 +66,7 @@ fn stderr(output: &Output) -> String {
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < BOUND, "{what}");
+        assert!(start.elapsed() < bound(), "{what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

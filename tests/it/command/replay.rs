@@ -1,10 +1,12 @@
 //! `replay`: a recording in the place of the runtime.
 
 use std::fs;
-use std::process::Output;
+use std::io::Write;
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Folder, dsh_wire, exits, stderr, stdout, with_stdin};
+use super::{Folder, Running, dsh_wire, exits, stderr, stdout, with_stdin};
+use crate::faulty::within;
 use crate::recording::{self, Direction};
 
 fn replayed(file: &str, options: &[&str], input: &[u8]) -> Output {
@@ -114,6 +116,113 @@ fn timing_is_kept_where_wanted() {
     let output = replayed(&file, &["--timing"], b"{\"id\":1,\"method\":\"initialize\"}\n");
     assert!(start.elapsed() >= Duration::from_millis(400), "{:?}", start.elapsed());
     assert!(stdout(&output).contains(r#"{"id":1,"result":{}}"#));
+}
+
+/// Nobody is there to hear what comes in a minute.
+#[test]
+fn a_client_that_is_gone_is_not_waited_for() {
+    let folder = Folder::new();
+    let file = folder.file("two", TWO.replace("\"t\":0.5", "\"t\":60").as_bytes());
+    let mut child =
+        Running(dsh_wire(["replay", "--timing", &file]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    child.0.stdin.take().unwrap().write_all(b"{\"id\":1,\"method\":\"initialize\"}\n").unwrap();
+    assert!(child.0.try_wait().unwrap().is_none());
+    drop(child.0.stdout.take());
+    let status = within(Duration::from_secs(20), || child.0.wait().unwrap());
+    assert_eq!(status.code(), Some(5), "it has not asked all");
+}
+
+#[test]
+fn a_recording_that_breaks_off_is_told_and_replayed() {
+    let folder = Folder::new();
+    let file = folder.file("torn", format!("\u{feff}{TWO}{{\"t\":0.9,\"dir\":\"s2").as_bytes());
+    let asked = br#"{"id":1,"method":"initialize"}
+{"id":2,"method":"session/prompt","params":{"sessionId":"s","x":1}}
+"#;
+    let output = replayed(&file, &[], asked);
+    exits(&output, 0);
+    assert_eq!(stdout(&output).lines().count(), 3);
+    let told =
+        "dsh-wire replay: line 7 is no entry of a recording: the last line breaks off: it is left out\nstarting\n";
+    assert_eq!(stderr(&output), told);
+}
+
+/// A line that the recorder has in pieces is one line, for either side.
+#[test]
+fn pieces_of_lines_are_joined() {
+    let folder = Folder::new();
+    let pieces = r#"{"t":0,"dir":"c2s","frame":"{\"id\":1,","eol":false}
+{"t":0,"dir":"s2c","frame":"{\"id\":1","eol":false}
+{"t":0,"dir":"c2s","frame":"\"method\":\"initialize\"}"}
+{"t":0,"dir":"s2c","frame":",\"result\":{}}"}
+{"t":0,"dir":"s2c","frame":"half","eol":false}
+"#;
+    let file = folder.file("pieces", pieces.as_bytes());
+    let output = replayed(&file, &[], b"{\"id\":\"mine\",\"method\":\"initialize\"}\n");
+    exits(&output, 0);
+    assert_eq!(stdout(&output), "{\"id\":\"mine\",\"result\":{}}\nhalf");
+}
+
+#[test]
+fn a_redacted_recording_is_matched_by_what_is_left() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let this = env!("CARGO_BIN_EXE_dsh-wire");
+    let tap = [
+        "run",
+        "my secret",
+        "--session",
+        "/home/me",
+        "--",
+        this,
+        "tap",
+        "--redact",
+        "--log",
+        &log,
+        "--",
+        this,
+        "serve",
+    ];
+    exits(&dsh_wire(tap).output().unwrap(), 0);
+    assert!(!fs::read_to_string(&log).unwrap().contains("my secret"));
+    let again = |prompt: &str, options: &[&str]| {
+        let mut run =
+            dsh_wire(["run", prompt, "--session", "/home/you/or/me", "--cwd", "/", "--", this, "replay", &log]);
+        run.args(options).output().unwrap()
+    };
+    for options in [&[][..], &["--loose"]] {
+        let output = again("mysecret!", options);
+        exits(&output, 0);
+        assert_eq!(stderr(&output), "", "{options:?}");
+        assert_eq!(stdout(&output), format!("{}\n", "*".repeat("echo: my secret".len())));
+    }
+    // One of another length is another prompt.
+    exits(&again("no secret at all", &["--loose"]), 1);
+    exits(&again("no secret at all", &[]), 0);
+}
+
+#[test]
+fn departures_are_seen_in_a_run_that_went_well() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let this = env!("CARGO_BIN_EXE_dsh-wire");
+    exits(&dsh_wire(["run", "hello", "--", this, "tap", "--log", &log, "--", this, "serve"]).output().unwrap(), 0);
+    let mut recording = fs::read_to_string(&log).unwrap();
+    recording.insert_str(0, "{\"t\":0,\"dir\":\"c2s\",\"frame\":\"{\\\"method\\\":\\\"hi\\\"}\"}\n");
+    fs::write(&log, recording).unwrap();
+    let output = dsh_wire(["run", "hello", "--", this, "replay", &log]).output().unwrap();
+    exits(&output, 0);
+    assert_eq!(stdout(&output), "echo: hello\n");
+    assert!(stderr(&output).contains("note: the runtime exited with code 5\n"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the client has never sent the notification `hi`"), "{}", stderr(&output));
+}
+
+#[test]
+fn why_there_is_no_replay_is_told_once() {
+    let this = env!("CARGO_BIN_EXE_dsh-wire");
+    let output = dsh_wire(["run", "hello", "--", this, "replay", "/no/such/file"]).output().unwrap();
+    exits(&output, 3);
+    assert_eq!(stderr(&output).matches("cannot open '/no/such/file'").count(), 1, "{}", stderr(&output));
 }
 
 #[test]

@@ -165,9 +165,17 @@ fn the_runtime_gets_the_environment_that_was_asked_for() {
 
 #[test]
 fn stderr_is_kept_or_passed_on() {
+    let script = "echo first >&2; echo last >&2; exit 1";
+    let output = with_runtime(&["run", "x"], script).output().unwrap();
+    assert!(stderr(&output).ends_with("  stderr of the runtime:\n    first\n    last\n"), "{}", stderr(&output));
     let script = "echo from the runtime >&2; exit 1";
     let output = with_runtime(&["run", "x"], script).output().unwrap();
-    assert!(stderr(&output).ends_with("  stderr of the runtime:\n    from the runtime\n"), "{}", stderr(&output));
+    assert_eq!(
+        stderr(&output).matches("from the runtime").count(),
+        1,
+        "a single line is told once: {}",
+        stderr(&output)
+    );
     let output = with_runtime(&["run", "x", "--stderr", "inherit"], script).output().unwrap();
     assert!(stderr(&output).starts_with("from the runtime\nerror: "), "{}", stderr(&output));
 }

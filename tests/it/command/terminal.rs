@@ -5,20 +5,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::{Running, dsh_wire, ready, with_runtime};
 
 /// Both ends of a pseudo-terminal with 80 columns.
 pub(crate) fn terminal() -> (File, OwnedFd) {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let ours = openpt(flags).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let theirs = open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let (ours, theirs) = crate::faulty::terminal();
     tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     (File::from(ours), theirs)
 }
@@ -149,6 +143,57 @@ fn the_key_ctrl_c_is_an_interruption() {
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
 }
 
+/// A session of its own, so that the tap holds the terminal.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_reaches_the_runtime_behind_the_tap_once() {
+    let folder = super::Folder::new();
+    let log = folder.file("log", b"");
+    let script = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n -lt 1 ]; do sleep 0.02; done
+        sleep 0.1; sleep 0.1; sleep 0.1; exit $((40 + n))";
+    type Send = fn(&Running, &mut Screen);
+    let sent: [(&str, Send); 3] = [
+        ("by the key", |_, screen| screen.ours.write_all(b"\x03").unwrap()),
+        ("to the tap", |tap, _| kill_process(Pid::from_child(&tap.0), Signal::INT).unwrap()),
+        ("to its group", |tap, _| kill_process_group(Pid::from_child(&tap.0), Signal::INT).unwrap()),
+    ];
+    for (how, send) in sent {
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", env!("CARGO_BIN_EXE_dsh-wire"), "tap", "--log", &log, "--", "sh", "-c", script]);
+        let (mut running, mut screen) = on_terminal(command);
+        screen.read_until("ready");
+        send(&running, &mut screen);
+        screen.at_the_end();
+        assert_eq!(running.0.wait().unwrap().code(), Some(41), "{how}");
+    }
+}
+
+const ANSWER: &str = r#"{"id":"a","error":{"code":1,"message":"no"}}"#;
+
+#[test]
+fn the_view_of_the_tap_has_colours_where_they_are_wanted() {
+    let folder = super::Folder::new();
+    let log = folder.file("log", b"");
+    for (name, value, colours) in [("UNSET", "", true), ("NO_COLOR", "1", false), ("TERM", "dumb", false)] {
+        let (ours, theirs) = terminal();
+        let mut command = dsh_wire(["tap", "--print", "--log", &log, "--", "sh", "-c", &format!("echo '{ANSWER}'")]);
+        // stdout is not the terminal: what passes is for the client.
+        command.env("TERM", "xterm").env(name, value).stdout(Stdio::piped()).stderr(theirs);
+        let mut running = Running(command.spawn().unwrap());
+        drop(command);
+        let end = Screen { ours, seen: String::new() }.at_the_end();
+        let mut passed = String::new();
+        running.0.stdout.take().unwrap().read_to_string(&mut passed).unwrap();
+        assert!(running.0.wait().unwrap().success());
+        assert_eq!(passed, format!("{ANSWER}\n"));
+        let row = end.lines().nth(1).unwrap();
+        assert_eq!(row.contains("\x1b[31mresponse    \x1b[0m"), colours, "{name}: {row:?}");
+        assert_eq!(end.contains('\x1b'), colours, "{name}: {end:?}");
+        assert!(row.contains("error: no"), "{row:?}");
+        assert!(colours || row.chars().count() <= 80, "{row}");
+    }
+}
+
 #[test]
 fn the_checklist_of_the_doctor_has_colours() {
     let mut command = dsh_wire(["doctor", "--timeout", "10", "--", "sh", "-c", "exit 1"]);
@@ -221,7 +266,7 @@ fn progress_is_seen_on_a_terminal_only() {
     let feeding = std::thread::spawn(move || {
         // Until the line has been seen, which closes the pipe's other end with the command.
         let start = std::time::Instant::now();
-        while start.elapsed() < super::BOUND && stdin.write_all(b"{\"id\":1}\n").is_ok() {
+        while start.elapsed() < super::bound() && stdin.write_all(b"{\"id\":1}\n").is_ok() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     });

@@ -9,7 +9,7 @@ use super::{Folder, dsh_wire, exits, stderr, stdout};
 use crate::recording;
 
 /// The picture inside the page of this recording.
-fn picture(recording: &str) -> Value {
+pub(super) fn picture(recording: &str) -> Value {
     let output = dsh_wire(["timeline", recording, "-o", "-"]).output().unwrap();
     exits(&output, 0);
     let page = String::from_utf8(output.stdout).unwrap();
@@ -95,15 +95,23 @@ fn every_fixture_is_drawn() {
     for recording in recording::all() {
         let path = recording::fixtures().join(&recording.name).with_extension("jsonl");
         let picture = picture(path.to_str().unwrap());
-        let text = |row: &recording::Row| String::from_utf8_lossy(&row.bytes).into_owned();
+        // Pieces of a line stand as one.
+        let (mut begun, mut lines) = ([const { Vec::new() }; 3], Vec::new());
+        let text = |bytes: &mut Vec<u8>| String::from_utf8_lossy(&std::mem::take(bytes)).into_owned();
+        for row in &recording.rows {
+            let begun = &mut begun[row.dir as usize];
+            begun.extend_from_slice(&row.bytes);
+            lines.extend(row.eol.then(|| text(begun)));
+        }
+        lines.extend(begun.iter_mut().map(text));
         // White space as JavaScript has it is not all of Rust's.
-        let rows = recording.rows.iter().map(text).filter(|text| !dsh_wire::json::trim(text).is_empty());
+        let rows = lines.iter().filter(|text| !dsh_wire::json::trim(text).is_empty());
         let shown = picture["lines"]["text"].as_array().unwrap().iter();
         for (row, shown) in rows.clone().zip(shown) {
             let shown = shown.as_str().unwrap();
             let kept =
                 shown.rsplit_once("… ").filter(|_| shown.ends_with(" more bytes")).map_or(shown, |(kept, _)| kept);
-            assert!(row == shown || row.starts_with(kept.trim_end_matches('\u{fffd}')), "{}: {shown}", recording.name);
+            assert!(*row == shown || row.starts_with(kept.trim_end_matches('\u{fffd}')), "{}: {shown}", recording.name);
         }
         assert_eq!(rows.count(), picture["lines"]["text"].as_array().unwrap().len(), "{}", recording.name);
     }

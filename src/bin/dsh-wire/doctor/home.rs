@@ -13,8 +13,10 @@ use crate::runtime::RuntimeArgs;
 
 /// The directory of the runtime, and how it is called: its path may be nobody's business.
 fn home(args: &RuntimeArgs) -> Option<(PathBuf, &'static str)> {
-    let named = args.variable("DSH_HOME").map(|home| (home.into(), "the directory that DSH_HOME names"));
-    named.or_else(|| Some((Path::new(&args.variable("HOME")?).join(".dsh"), "~/.dsh, since DSH_HOME is not set,")))
+    let named = args.environment().variable("DSH_HOME").map(|home| (home.into(), "the directory that DSH_HOME names"));
+    named.or_else(|| {
+        Some((Path::new(&args.environment().variable("HOME")?).join(".dsh"), "~/.dsh, since DSH_HOME is not set,"))
+    })
 }
 
 pub(super) fn finding(args: &RuntimeArgs) -> Finding {
@@ -59,7 +61,7 @@ pub(super) fn key(provider: &str, args: &RuntimeArgs) -> Option<Finding> {
     if provider != "deepseek-official" {
         return None;
     }
-    if args.variable(KEY).is_some() {
+    if args.environment().variable(KEY).is_some() {
         return Some(Finding::well(NAME, format!("{KEY} is set")));
     }
     let env = home(args).and_then(|(home, _)| fs::read_to_string(home.join(".env")).ok()).unwrap_or_default();

@@ -89,7 +89,7 @@ fn examine(args: &Args, report: &mut Report) -> Result<(), Failure> {
 
 /// The variables that a runtime looks at, of those that it gets.
 fn environment(args: &RuntimeArgs) -> Finding {
-    let names = args.variables();
+    let names = args.environment().variables();
     let names: Vec<_> =
         names.iter().filter(|name| concerns_runtimes(name)).map(|name| name.to_string_lossy()).collect();
     let text = match names.is_empty() {

@@ -48,6 +48,9 @@ pub(super) fn find(args: &Args) -> Result<Found, Failure> {
 impl Found {
     pub(super) fn finding(&self, args: &Args, interrupts: &Interrupts) -> Result<Finding, Failure> {
         let Some(path) = self.launch.resolve() else { return Ok(self.missing()) };
+        if path.is_dir() {
+            return Ok(directory(&path));
+        }
         let path = path.display();
         let version = self.version(args, interrupts)?;
         let from = match self.from {
@@ -101,6 +104,10 @@ impl Found {
     }
 }
 
+fn directory(path: &Path) -> Finding {
+    Finding::fault(NAME, Exit::USAGE, format!("{} is a directory", path.display())).advise("name the program in it")
+}
+
 /// A program that is there and does not start.
 pub(super) fn not_started(launch: &Launch, error: &stdio::Error) -> Finding {
     let ErrorKind::Spawn(spawn) = error.kind() else {
@@ -109,7 +116,7 @@ pub(super) fn not_started(launch: &Launch, error: &stdio::Error) -> Finding {
     let path = launch.resolve().unwrap_or_else(|| launch.program().to_owned());
     let finding = |text: &str| Finding::fault(NAME, Exit::USAGE, format!("{} {text}", path.display()));
     match spawn.fault() {
-        SpawnFault::ProgramIsDirectory => finding("is a directory").advise("name the program in it"),
+        SpawnFault::ProgramIsDirectory => directory(&path),
         SpawnFault::NotExecutable => finding("may not be executed").advise(format!("chmod +x '{}'", path.display())),
         SpawnFault::InterpreterMissing => match Kind::of(&path) {
             Kind::Script(line) => finding(&format!("is a script, and what its first line names is missing: {line}"))

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::filter::Kind;
 use super::input::{Format, Input};
-use super::text::Count;
+use crate::terminal::Count;
 
 /// What the whole stream holds, whatever is shown of it.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use dsh_wire::frame::Frame;
 use dsh_wire::json;
 use dsh_wire::line::{Line, LineBuffer};
 use dsh_wire::peer::DropReason;
-use dsh_wire::recording::{Direction, Entry, NotAnEntry, What};
+use dsh_wire::recording::{Direction, Entry, EntryBuffer, Found, NotAnEntry, Pieces, What};
 
 use crate::failure::Failure;
 
@@ -30,13 +30,17 @@ pub(crate) struct Input {
     /// Bytes in the source, where that is known beforehand.
     size: Option<u64>,
     read: u64,
-    lines: LineBuffer,
-    format: Format,
+    lines: Lines,
     limit: usize,
     scratch: String,
     /// Blank lines inside a recording.
     blank: u64,
     over: bool,
+}
+
+enum Lines {
+    Raw(LineBuffer),
+    Recording(EntryBuffer, Pieces),
 }
 
 /// One line and what it was taken for.
@@ -70,8 +74,8 @@ pub(crate) enum Content<'a> {
     Damaged(NotAnEntry),
 }
 
-/// How much is looked at to find out the format.
-const LOOK: usize = 64 << 10;
+/// What is read at a time to find out the format.
+const PIECE: usize = 64 << 10;
 
 impl Input {
     /// Opens it, and reads as much as it takes to find out the format.
@@ -86,20 +90,35 @@ impl Input {
             }
             None => (Box::new(io::stdin().lock()), None),
         };
-        let beginning = first_line(&mut source).map_err(|error| name.cannot_read(&error))?;
-        let format = format.unwrap_or_else(|| Format::of(&beginning));
-        let mut lines = LineBuffer::with_limit(match format {
-            Format::Raw => limit,
-            // Every byte of a frame may be written as an escape, and there is more on the line.
-            Format::Recording => limit.saturating_mul(6).saturating_add(1024),
-        });
-        lines.push(&beginning);
+        let (beginning, format) = match format {
+            Some(format) => (Vec::new(), format),
+            None => Format::find(&mut source, limit).map_err(|error| name.cannot_read(&error))?,
+        };
+        let mut lines = match format {
+            Format::Raw => Lines::Raw(LineBuffer::with_limit(limit)),
+            Format::Recording => Lines::Recording(EntryBuffer::with_limit(limit), Pieces::default()),
+        };
+        match &mut lines {
+            Lines::Raw(lines) => lines.push(&beginning),
+            Lines::Recording(entries, _) => entries.push(&beginning),
+        }
         let read = beginning.len() as u64;
-        Ok(Self { name, source, size, read, lines, format, limit, scratch: String::new(), blank: 0, over: false })
+        Ok(Self { name, source, size, read, lines, limit, scratch: String::new(), blank: 0, over: false })
     }
 
     pub(crate) fn format(&self) -> Format {
-        self.format
+        match self.lines {
+            Lines::Raw(_) => Format::Raw,
+            Lines::Recording(..) => Format::Recording,
+        }
+    }
+
+    /// The lines of the file.
+    fn file_lines(&self) -> &LineBuffer {
+        match &self.lines {
+            Lines::Raw(lines) => lines,
+            Lines::Recording(entries, _) => entries.lines(),
+        }
     }
 
     pub(crate) fn size(&self) -> Option<u64> {
@@ -113,12 +132,12 @@ impl Input {
 
     /// Lines that have ended so far, whatever they held.
     pub(crate) fn lines(&self) -> u64 {
-        self.lines.lines()
+        self.file_lines().lines()
     }
 
     /// Of those, the ones that held only white space.
     pub(crate) fn blank_lines(&self) -> u64 {
-        self.lines.blank_lines() + self.blank
+        self.file_lines().blank_lines() + self.blank
     }
 
     /// Whether all has been read.
@@ -129,18 +148,21 @@ impl Input {
     /// Waits for more, which the next [`each`](Self::each) hands out.
     pub(crate) fn more(&mut self) -> Result<(), Failure> {
         let len = loop {
-            match self.lines.read_from(&mut self.source) {
+            let outcome = match &mut self.lines {
+                Lines::Raw(lines) => lines.read_from(&mut self.source),
+                Lines::Recording(entries, _) => entries.read_from(&mut self.source),
+            };
+            match outcome {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => break outcome.map_err(|error| self.name.cannot_read(&error))?,
             }
         };
         self.read += len as u64;
         if len == 0 {
-            // The last entry of a recording is good without its `\n`.
-            if self.format == Format::Recording && self.lines.buffered() > 0 {
-                self.lines.push(b"\n");
+            match &mut self.lines {
+                Lines::Raw(lines) => lines.end_input(),
+                Lines::Recording(entries, _) => entries.end_input(),
             }
-            self.lines.end_input();
             self.over = true;
         }
         Ok(())
@@ -148,52 +170,70 @@ impl Input {
 
     /// Hands out what has been read, line by line.
     pub(crate) fn each(&mut self, mut take: impl FnMut(&Item<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        while let Some(line) = self.lines.next_line() {
-            if self.format == Format::Raw {
-                if let Some(item) = Item::raw(line, self.limit, &mut self.scratch) {
-                    take(&item)?;
+        let (limit, scratch) = (self.limit, &mut self.scratch);
+        let (entries, pieces) = match &mut self.lines {
+            Lines::Recording(entries, pieces) => (entries, pieces),
+            Lines::Raw(lines) => {
+                while let Some(line) = lines.next_line() {
+                    Item::raw(line, limit, scratch).map_or(Ok(()), |item| take(&item))?;
                 }
-                continue;
+                return Ok(());
             }
-            let (number, bytes, entry) = match line {
-                Line::Whole { number, bytes } => (number, bytes, Entry::decode(bytes)),
-                Line::TooLong { number, prefix, .. } => (number, prefix, Err(NotAnEntry::TooLong)),
-                // The end of the one will be told, and there is none of the other.
-                Line::Overflowing { .. } | Line::Unterminated { .. } => continue,
-            };
-            match &entry {
-                Ok(Entry { what: What::Line { bytes, .. }, .. }) if is_blank(bytes) => self.blank += 1,
-                Ok(entry) => take(&Item::recorded(number, entry, self.limit, &mut self.scratch))?,
-                Err(why) => {
-                    let (len, content) = (bytes.len() as u64, Content::Damaged(*why));
-                    take(&Item { number, len, bytes, origin: None, content })?;
+        };
+        let blank = &mut self.blank;
+        let mut take_entry = |take: &mut dyn FnMut(&Item<'_>) -> Result<(), Failure>, number, entry: &Entry| {
+            let item = Item::recorded(number, entry, limit, scratch);
+            *blank += u64::from(item.is_none());
+            item.map_or(Ok(()), |item| take(&item))
+        };
+        while let Some(Found { number, line, entry }) = entries.next_entry() {
+            match entry {
+                Ok(entry) => {
+                    for (number, entry) in pieces.join(number, entry) {
+                        take_entry(&mut take, number, &entry)?;
+                    }
                 }
+                Err(why) => {
+                    // It may have been the rest of any of them.
+                    for (number, entry) in pieces.finish() {
+                        take_entry(&mut take, number, &entry)?;
+                    }
+                    let content = Content::Damaged(why);
+                    take(&Item { number, len: line.len() as u64, bytes: line, origin: None, content })?;
+                }
+            }
+        }
+        if self.over {
+            for (number, entry) in pieces.finish() {
+                take_entry(&mut take, number, &entry)?;
             }
         }
         Ok(())
     }
 }
 
-/// The beginning of the source: the first line and what came with it, or [`LOOK`] bytes of it.
-fn first_line(source: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut piece = [0; 4096];
-    while bytes.len() < LOOK && !bytes.contains(&b'\n') {
-        match source.read(&mut piece) {
-            Ok(0) => break,
-            Ok(len) => bytes.extend_from_slice(piece.get(..len).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(bytes)
-}
-
 impl Format {
-    /// No frame has the members of an entry, so one line is enough.
-    fn of(beginning: &[u8]) -> Self {
-        let line = beginning.split(|byte| *byte == b'\n').find(|line| !is_blank(line)).unwrap_or_default();
-        if Entry::decode(line).is_ok() { Self::Recording } else { Self::Raw }
+    /// Reads up to the end of the first line that is not blank. No frame has the members of an entry, so one is enough.
+    fn find(source: &mut impl Read, limit: usize) -> io::Result<(Vec<u8>, Self)> {
+        let mut entries = EntryBuffer::with_limit(limit);
+        let (mut bytes, mut piece) = (Vec::new(), vec![0; PIECE]);
+        loop {
+            let len = match source.read(&mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                outcome => outcome?,
+            };
+            let came = piece.get(..len).unwrap_or_default();
+            bytes.extend_from_slice(came);
+            entries.push(came);
+            if came.is_empty() {
+                entries.end_input();
+            }
+            match entries.next_entry() {
+                Some(Found { entry: Ok(_), .. }) => return Ok((bytes, Self::Recording)),
+                None if !came.is_empty() => {}
+                _ => return Ok((bytes, Self::Raw)),
+            }
+        }
     }
 }
 
@@ -213,10 +253,12 @@ impl<'a> Item<'a> {
         Some(Self { number, len, bytes, origin: None, content })
     }
 
-    fn recorded(number: u64, entry: &'a Entry, limit: usize, scratch: &'a mut String) -> Self {
+    /// `None` for a line that is blank.
+    pub(crate) fn recorded(number: u64, entry: &'a Entry, limit: usize, scratch: &'a mut String) -> Option<Self> {
         let origin = Some(Origin { at: entry.at, direction: entry.direction });
         let (len, bytes, content) = match &entry.what {
             What::Lost(lost) => (*lost, &[][..], Content::Lost),
+            What::Line { bytes, .. } if is_blank(bytes) => return None,
             What::Line { bytes, eol } => {
                 let content = match (entry.direction, eol) {
                     (Direction::Stderr, _) => Content::Stderr,
@@ -227,7 +269,7 @@ impl<'a> Item<'a> {
                 (bytes.len() as u64, &**bytes, content)
             }
         };
-        Self { number, len, bytes, origin, content }
+        Some(Self { number, len, bytes, origin, content })
     }
 }
 

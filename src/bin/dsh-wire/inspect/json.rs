@@ -7,11 +7,21 @@ use dsh_wire::frame::{ErrorObject, Frame};
 use dsh_wire::json::{JsonStr, JsonString};
 
 use super::input::{Content, Item};
+use crate::terminal::VisibleJson;
 
 /// How much of a dropped line is shown, in bytes.
 const PREFIX: usize = 256;
 
-pub(crate) fn write_row(out: &mut impl Write, item: &Item<'_>) -> io::Result<()> {
+/// Of the wire's own text, only what a terminal would obey is written as an escape.
+/// `row` is room for it.
+pub(crate) fn write_row(out: &mut impl Write, item: &Item<'_>, row: &mut String) -> io::Result<()> {
+    row.clear();
+    // A string takes everything.
+    let _ = write(row, item);
+    write!(out, "{}", VisibleJson(row))
+}
+
+fn write(out: &mut impl fmt::Write, item: &Item<'_>) -> fmt::Result {
     write!(out, r#"{{"line":{},"#, item.number)?;
     if let Some(origin) = item.origin {
         let (seconds, micros) = (origin.at.as_secs(), origin.at.subsec_micros());
@@ -40,10 +50,10 @@ pub(crate) fn write_row(out: &mut impl Write, item: &Item<'_>) -> io::Result<()>
         }
         Content::Lost => write!(out, r#""kind":"lost","bytes":{}"#, item.len)?,
     }
-    out.write_all(b"}\n")
+    out.write_str("}\n")
 }
 
-fn write_other(out: &mut impl Write, kind: &str, why: &dyn Display, item: &Item<'_>) -> io::Result<()> {
+fn write_other(out: &mut impl fmt::Write, kind: &str, why: &dyn Display, item: &Item<'_>) -> fmt::Result {
     let (len, bytes) = (item.len, item.bytes);
     let prefix = JsonString::from(&*String::from_utf8_lossy(bytes.get(..PREFIX).unwrap_or(bytes)));
     let why = JsonString::from(&*why.to_string());
@@ -61,17 +71,17 @@ impl Display for Text<'_> {
 }
 
 /// The members that count, as the reference reads them.
-fn write_error(out: &mut impl Write, error: ErrorObject<'_>) -> io::Result<()> {
-    out.write_all(br#""error":{"#)?;
+fn write_error(out: &mut impl fmt::Write, error: ErrorObject<'_>) -> fmt::Result {
+    out.write_str(r#""error":{"#)?;
     if let Some(code) = error.code() {
         write!(out, r#""code":{code},"#)?;
     }
     match error.message() {
         Some(message) => write!(out, r#""message":{}"#, Text(message))?,
-        None => out.write_all(br#""message":"JSON-RPC error""#)?,
+        None => out.write_str(r#""message":"JSON-RPC error""#)?,
     }
     if let Some(data) = error.data() {
         write!(out, r#","data":{data}"#)?;
     }
-    out.write_all(b"}")
+    out.write_str("}")
 }

@@ -2,14 +2,14 @@
 
 mod counts;
 mod detail;
-mod facts;
+pub(crate) mod facts;
 pub(crate) mod filter;
 mod histogram;
 pub(crate) mod input;
 mod json;
 mod progress;
 mod stats;
-mod table;
+pub(crate) mod table;
 mod text;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -19,7 +19,7 @@ use dsh_wire::line::DEFAULT_LIMIT;
 use dsh_wire::recording::Calls;
 
 use crate::failure::Failure;
-use crate::terminal::Styles;
+use crate::terminal::{Styles, columns};
 
 use counts::Counts;
 use facts::Facts;
@@ -75,7 +75,7 @@ pub(crate) fn inspect(args: &Args) -> Result<(), Failure> {
     let table = Table::new(input.format(), columns(&stdout), styles);
     let mut out = BufWriter::with_capacity(64 << 10, stdout);
     let (mut counts, mut stats, mut calls) = (Counts::default(), Stats::default(), Calls::default());
-    let mut shown = 0;
+    let (mut shown, mut row) = (0, String::new());
     // What is known of a line costs a look into it.
     let plain = args.json && args.filter.is_empty();
     if !args.json && !args.stats {
@@ -93,8 +93,11 @@ pub(crate) fn inspect(args: &Args) -> Result<(), Failure> {
                 stats.add(item, &facts);
                 return Ok(());
             }
-            let written =
-                if args.json { json::write_row(&mut out, item) } else { table.write_row(&mut out, item, &facts) };
+            let written = if args.json {
+                json::write_row(&mut out, item, &mut row)
+            } else {
+                table.write_row(&mut out, item, &facts)
+            };
             written.map_err(Failure::output)
         })?;
         // Shown before more is waited for.
@@ -115,10 +118,4 @@ pub(crate) fn inspect(args: &Args) -> Result<(), Failure> {
         figures.and_then(|()| counts.write_table(&mut out, &input, shown))
     };
     written.and_then(|()| out.flush()).map_err(Failure::output)
-}
-
-/// The width of the terminal that it is, if it is one.
-fn columns(stdout: &io::StdoutLock<'_>) -> Option<usize> {
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(stdout).ok()).flatten()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }

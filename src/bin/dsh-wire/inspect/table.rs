@@ -13,8 +13,8 @@ use super::detail;
 use super::facts::Facts;
 use super::filter::Kind;
 use super::input::{Content, Format, Item};
-use super::text::{Count, Seconds, cut, padded};
-use crate::terminal::{Styles, Visible, without_middle};
+use super::text::{Seconds, cut, padded};
+use crate::terminal::{Count, Styles, Visible, without_middle};
 
 pub(crate) struct Table {
     styles: Styles,

@@ -89,16 +89,6 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-/// A count and its noun, which takes an `s` unless it is one.
-pub(crate) struct Count<'a>(pub(crate) u64, pub(crate) &'a str);
-
-impl fmt::Display for Count<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(count, noun) = self;
-        write!(f, "{count} {noun}{}", if *count == 1 { "" } else { "s" })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,10 +115,5 @@ mod tests {
         let bytes = |bytes| Bytes(bytes).to_string();
         assert_eq!([0, 999, 1000, 999_499, 999_500].map(bytes), ["0 B", "999 B", "1.00 kB", "999 kB", "1.00 MB"]);
         assert_eq!([12_340_000, 1 << 40].map(bytes), ["12.3 MB", "1100 GB"]);
-    }
-
-    #[test]
-    fn one_is_no_plural() {
-        assert_eq!([0, 1, 2].map(|count| Count(count, "line").to_string()), ["0 lines", "1 line", "2 lines"]);
     }
 }

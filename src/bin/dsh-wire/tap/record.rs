@@ -1,14 +1,16 @@
 //! The recording, as a file that may be slow or full.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dsh_wire::recording::{Direction, Entry, What, redact};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
-use super::spool::{Lines, Part, Piece, Seen, Spool};
+use super::spool::{Lines, Part, Piece, Spool};
 use super::tell;
 
 /// Entries are written together, up to about so many bytes.
@@ -46,13 +48,17 @@ impl Log {
     pub(super) fn create(path: &Path, redact: bool) -> io::Result<Self> {
         let mut options = File::options();
         // What is said is for nobody else's eyes.
-        options.write(true).create(true).truncate(true).mode(0o600);
+        options.write(true).create(true).truncate(false).mode(0o600);
         // To open a named pipe for writing only would wait for a reader.
-        if path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()) {
-            options.read(true).truncate(false);
-        }
-        let file = options.open(path)?;
+        options.read(path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()));
+        let file = open(options, path)?;
         let cut = file.metadata()?.is_file().then_some(0);
+        if cut.is_some() {
+            if let Err(TryLockError::WouldBlock) = file.try_lock() {
+                return Err(io::Error::other("another tap is writing it"));
+            }
+            file.set_len(0)?;
+        }
         let path = path.to_owned();
         Ok(Self { path, file, redact, cut, torn: false, batch: Batch::default(), lost: [0; 3], told: false })
     }
@@ -64,14 +70,15 @@ impl Log {
         while let Some(pieces) = spool.take() {
             for Piece { at, direction, what } in pieces {
                 last = at;
-                if let Some(lines) = streams.get_mut(index(direction)) {
-                    lines.push(&what, |seen| self.add(at, direction, seen));
+                if let Some(lines) = streams.get_mut(direction as usize) {
+                    lines.push(&what, |what| self.add(at, direction, what));
                 }
+                spool.advance();
             }
             self.write();
         }
         for (lines, direction) in streams.iter_mut().zip(DIRECTIONS) {
-            lines.push(&Part::End, |seen| self.add(last, direction, seen));
+            lines.push(&Part::End, |what| self.add(last, direction, what));
         }
         self.write();
         if self.lost != [0; 3] {
@@ -83,21 +90,19 @@ impl Log {
         }
     }
 
-    fn add(&mut self, at: Duration, direction: Direction, seen: Seen<'_>) {
-        let (what, covers) = match seen {
-            Seen::Line { bytes, eol } => {
-                let mut bytes = bytes.to_vec();
+    fn add(&mut self, at: Duration, direction: Direction, mut what: What) {
+        let covers = match &mut what {
+            What::Line { bytes, eol } => {
                 if self.redact {
-                    redact(direction, &mut bytes);
+                    redact(direction, bytes);
                 }
-                let covers = bytes.len() as u64 + u64::from(eol);
-                (What::Line { bytes, eol }, covers)
+                bytes.len() as u64 + u64::from(*eol)
             }
-            Seen::Lost(bytes) => (What::Lost(bytes), bytes),
+            What::Lost(bytes) => *bytes,
         };
         Entry { at, direction, what }.encode(&mut self.batch.text);
         self.batch.at = at;
-        if let Some(count) = self.batch.covers.get_mut(index(direction)) {
+        if let Some(count) = self.batch.covers.get_mut(direction as usize) {
             *count += covers;
         }
         if self.batch.text.len() >= BATCH {
@@ -161,10 +166,16 @@ impl Log {
     }
 }
 
-fn index(direction: Direction) -> usize {
-    match direction {
-        Direction::ClientToServer => 0,
-        Direction::ServerToClient => 1,
-        Direction::Stderr => 2,
+/// A link of another user's is not followed: it may have been put there to lead us anywhere.
+fn open(mut options: OpenOptions, path: &Path) -> io::Result<File> {
+    match options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path) {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            let owner = path.symlink_metadata()?.uid();
+            if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+                return Err(io::Error::other("it is a link that belongs to another user"));
+            }
+            options.custom_flags(0).open(path)
+        }
+        outcome => outcome,
     }
 }

@@ -1,6 +1,8 @@
-//! Signals to us are signals to the runtime.
+//! Signals to us are signals to the runtime. It is in a process group of its own: so each comes to it once, and through us,
+//! whether it was sent to us alone, to our group, or by a key of the terminal.
 
-use std::io::{self, IsTerminal, Read};
+use std::fs;
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,56 +10,90 @@ use std::thread;
 
 use rustix::process::{Pid, Signal};
 
+use super::flow::Life;
+
 /// Those that programs send to each other.
 const FORWARDED: [Signal; 6] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
 
-/// The runtime, while its process id is its own.
-pub(super) struct Forwarding(Arc<Mutex<Option<Pid>>>);
+/// Where signals go.
+#[derive(Clone)]
+pub(super) struct Forwarding(Arc<Mutex<Target>>);
 
-/// From now on these signals do not end us; the runtime gets them.
-pub(super) fn forward(runtime: Pid) -> io::Result<Forwarding> {
-    let runtime = Arc::new(Mutex::new(Some(runtime)));
-    let target = Arc::clone(&runtime);
+enum Target {
+    /// There is no runtime yet: what has come.
+    Coming(Vec<Signal>),
+    /// A runtime whose process id is its own.
+    There(Pid),
+    /// It has ended. The first signal is for those who wait for the client, the next one for all of us.
+    Gone(Arc<Life>),
+}
+
+/// From now on these signals do not end us. Those that were ignored stay so, in us and in the runtime, which takes this
+/// from us when it is started.
+pub(super) fn catch() -> io::Result<Forwarding> {
+    let forwarding = Forwarding(Arc::new(Mutex::new(Target::Coming(Vec::new()))));
     let (mut caught, raised) = UnixStream::pair()?;
+    let ignored = ignored();
+    let is_ignored = |signal: Signal| ignored >> (signal.as_raw() - 1) & 1 == 1;
     // A log over the limit of a file's size is one that cannot be written, and not our end.
-    signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())?;
+    if !is_ignored(Signal::XFSZ) {
+        signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())?;
+    }
     let mut flags = Vec::new();
-    for signal in FORWARDED {
+    for signal in FORWARDED.into_iter().filter(|signal| !is_ignored(*signal)) {
         let flag = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal.as_raw(), Arc::clone(&flag))?;
         signal_hook::low_level::pipe::register(signal.as_raw(), raised.try_clone()?)?;
         flags.push((signal, flag));
     }
+    let target = forwarding.clone();
     thread::Builder::new().name("signals".into()).spawn(move || {
         while matches!(caught.read(&mut [0]), Ok(1)) {
             for (signal, flag) in &flags {
-                if flag.swap(false, Ordering::AcqRel) && !came_from_terminal(*signal) {
-                    send(&target, *signal);
+                if flag.swap(false, Ordering::AcqRel) {
+                    target.take(*signal);
                 }
             }
         }
     })?;
-    Ok(Forwarding(runtime))
+    Ok(forwarding)
+}
+
+/// The signals that are ignored, as bits from 0; where the system does not tell, none is known to be.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 impl Forwarding {
-    /// Once it has returned, nothing is sent any more.
-    pub(super) fn stop(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// The runtime has been started: it gets what has come so far, too.
+    pub(super) fn to(&self, runtime: Pid) {
+        let before = self.aim(Target::There(runtime));
+        if let Target::Coming(signals) = before {
+            signals.into_iter().for_each(|signal| self.take(signal));
+        }
     }
-}
 
-fn send(target: &Mutex<Option<Pid>>, signal: Signal) {
-    if let Some(pid) = *target.lock().unwrap_or_else(PoisonError::into_inner) {
-        // It has just ended, or is another user's: nothing to be done.
-        let _ = rustix::process::kill_process(pid, signal);
+    /// The runtime has ended. Once this has returned, nothing is sent to it any more.
+    pub(super) fn stop(&self, life: Arc<Life>) {
+        self.aim(Target::Gone(life));
     }
-}
 
-/// A key of the terminal sends its signal to our whole group, of which the runtime is one.
-fn came_from_terminal(signal: Signal) -> bool {
-    let stderr = io::stderr();
-    [Signal::INT, Signal::QUIT].contains(&signal)
-        && stderr.is_terminal()
-        && rustix::termios::tcgetpgrp(&stderr).is_ok_and(|foreground| foreground == rustix::process::getpgrp())
+    fn aim(&self, target: Target) -> Target {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), target)
+    }
+
+    fn take(&self, signal: Signal) {
+        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Target::Coming(signals) => signals.push(signal),
+            // It has just ended, or is another user's: nothing to be done.
+            Target::There(pid) => drop(rustix::process::kill_process(*pid, signal)),
+            Target::Gone(life) => {
+                if life.hurry.raise() {
+                    let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
+                }
+            }
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! What went by, on its way to threads that may be slow.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dsh_wire::line::DEFAULT_LIMIT;
-use dsh_wire::recording::Direction;
+use dsh_wire::recording::{Direction, What};
 
 /// How much waits for one thread, in bytes.
 const LIMIT: usize = 16 << 20;
@@ -43,6 +43,8 @@ pub(super) struct Spool {
     changed: Condvar,
     /// The taker sleeps and there is something for it.
     wanted: AtomicBool,
+    /// How much the taker has done, in pieces of any size.
+    done: AtomicU64,
 }
 
 #[derive(Default)]
@@ -107,6 +109,16 @@ impl Spool {
         (!pieces.is_empty()).then_some(pieces)
     }
 
+    /// For the taker: it has done something.
+    pub(super) fn advance(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How much the taker has done.
+    pub(super) fn progress(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A state is whole at any moment.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -138,9 +150,15 @@ impl Recorder {
         Self { start: Instant::now(), spools }
     }
 
+    /// In microseconds, as a recording keeps it: the view tells the same time as the log.
+    fn now(&self) -> Duration {
+        let at = self.start.elapsed();
+        Duration::new(at.as_secs(), at.subsec_micros() * 1000)
+    }
+
     /// Copies a piece. [`wake`](Self::wake) when there is time.
     pub(super) fn push(&self, direction: Direction, bytes: &[u8]) {
-        let at = self.start.elapsed();
+        let at = self.now();
         self.spools.iter().for_each(|spool| spool.push(at, direction, bytes));
     }
 
@@ -151,7 +169,7 @@ impl Recorder {
 
     /// A stream has ended.
     pub(super) fn end(&self, direction: Direction) {
-        let at = self.start.elapsed();
+        let at = self.now();
         self.spools.iter().for_each(|spool| spool.end(at, direction));
         self.wake();
     }
@@ -168,18 +186,8 @@ pub(super) struct Lines {
     torn: bool,
 }
 
-/// What [`Lines`] makes of pieces.
-pub(super) enum Seen<'a> {
-    Line {
-        bytes: &'a [u8],
-        eol: bool,
-    },
-    /// So many bytes of whole lines are missing.
-    Lost(u64),
-}
-
 impl Lines {
-    pub(super) fn push(&mut self, part: &Part, mut see: impl FnMut(Seen<'_>)) {
+    pub(super) fn push(&mut self, part: &Part, mut see: impl FnMut(What)) {
         match part {
             Part::Bytes(bytes) => self.push_bytes(bytes, &mut see),
             Part::Lost { bytes, whole } => {
@@ -192,14 +200,14 @@ impl Lines {
     }
 
     /// Tells of what is left at the end of the stream.
-    pub(super) fn end(&mut self, mut see: impl FnMut(Seen<'_>)) {
+    pub(super) fn end(&mut self, mut see: impl FnMut(What)) {
         self.tell_missing(&mut see);
         if !self.partial.is_empty() {
-            see(Seen::Line { bytes: &std::mem::take(&mut self.partial), eol: false });
+            see(What::Line { bytes: std::mem::take(&mut self.partial), eol: false });
         }
     }
 
-    fn push_bytes(&mut self, bytes: &[u8], see: &mut impl FnMut(Seen<'_>)) {
+    fn push_bytes(&mut self, bytes: &[u8], see: &mut impl FnMut(What)) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let line = piece.strip_suffix(b"\n");
             match line {
@@ -209,13 +217,8 @@ impl Lines {
                 }
                 Some(line) => {
                     self.tell_missing(see);
-                    if self.partial.is_empty() {
-                        see(Seen::Line { bytes: line, eol: true });
-                    } else {
-                        self.partial.extend_from_slice(line);
-                        see(Seen::Line { bytes: &self.partial, eol: true });
-                        self.partial = Vec::new();
-                    }
+                    self.partial.extend_from_slice(line);
+                    see(What::Line { bytes: std::mem::take(&mut self.partial), eol: true });
                 }
                 None => {
                     self.partial.extend_from_slice(piece);
@@ -232,9 +235,9 @@ impl Lines {
         self.missing += std::mem::take(&mut self.partial).len() as u64;
     }
 
-    fn tell_missing(&mut self, see: &mut impl FnMut(Seen<'_>)) {
+    fn tell_missing(&mut self, see: &mut impl FnMut(What)) {
         if self.missing > 0 {
-            see(Seen::Lost(std::mem::take(&mut self.missing)));
+            see(What::Lost(std::mem::take(&mut self.missing)));
         }
     }
 }
@@ -259,10 +262,10 @@ mod tests {
         ] {
             lines.push(&part, |line| {
                 seen.push(match line {
-                    Seen::Line { bytes, eol } => {
-                        format!("{}{}", String::from_utf8_lossy(bytes), if eol { "$" } else { "" })
+                    What::Line { bytes, eol } => {
+                        format!("{}{}", String::from_utf8_lossy(&bytes), if eol { "$" } else { "" })
                     }
-                    Seen::Lost(bytes) => format!("-{bytes}"),
+                    What::Lost(bytes) => format!("-{bytes}"),
                 });
             });
         }

@@ -2,77 +2,45 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::time::Duration;
 
-use clap::builder::styling::Style;
-use dsh_wire::frame::Frame;
-use dsh_wire::json::{Json, JsonStr};
-use dsh_wire::recording::Direction;
+use dsh_wire::line::DEFAULT_LIMIT;
+use dsh_wire::recording::{Calls, Direction, Entry};
 
-use super::spool::{Lines, Piece, Seen, Spool};
-use crate::terminal::{Styles, shortened, without_middle};
+use super::spool::{Lines, Part, Piece, Spool};
+use crate::inspect::facts::Facts;
+use crate::inspect::input::{Content, Format, Item};
+use crate::inspect::table::Table;
+use crate::terminal::{Styles, columns};
 
-/// Shows one line a line, as long as there is somebody to see it. What the runtime says on stderr is there already. The
-/// stream is ours alone: who waits for a reader holds up nobody.
+/// Shows the rows of `inspect`, and what the runtime says on stderr as it is, as long as there is somebody to see it.
+/// Nobody else writes to this stream, so that who waits for its reader holds up nobody.
 pub(super) fn run(spool: &Spool, mut stderr: File) {
-    let styles = Styles::of(&stderr);
-    let (mut to_server, mut to_client) = (Lines::default(), Lines::default());
-    let mut scratch = String::new();
-    while let Some(pieces) = spool.take() {
-        let mut out = Vec::new();
-        for Piece { at, direction, what } in pieces {
-            let lines = match direction {
-                Direction::ClientToServer => &mut to_server,
-                Direction::ServerToClient => &mut to_client,
-                Direction::Stderr => continue,
-            };
-            lines.push(&what, |seen| show(&mut out, styles, at, direction, &seen, &mut scratch));
-        }
-        if stderr.write_all(&out).is_err() {
-            return;
-        }
-    }
-}
-
-fn show(out: &mut Vec<u8>, styles: Styles, at: Duration, direction: Direction, seen: &Seen<'_>, scratch: &mut String) {
-    let arrow = if direction == Direction::ClientToServer { "→" } else { "←" };
-    let (style, kind, what, len) = match seen {
-        Seen::Lost(bytes) => (styles.bad(), "lost", String::new(), *bytes),
-        Seen::Line { bytes, eol } => {
-            let len = bytes.len() as u64 + u64::from(*eol);
-            match Frame::decode(bytes, scratch) {
-                Ok(Frame::Request { id, method, params }) => {
-                    (styles.heading(), "request", format!("{}  {}", about(method, params), short(id.get())), len)
-                }
-                Ok(Frame::Notification { method, params }) => {
-                    (Style::new(), "notification", about(method, params), len)
-                }
-                Ok(Frame::Response { id, outcome: Ok(_) }) => (styles.aside(), "result", short(id.get()), len),
-                Ok(Frame::Response { id, outcome: Err(_) }) => (styles.bad(), "error", short(id.get()), len),
-                Err(why) => (styles.bad(), "no frame", why.to_string(), len),
-            }
-        }
-    };
-    let (faint, seconds) = (styles.faint(), at.as_secs_f64());
+    let table = Table::new(Format::Recording, columns(&stderr), Styles::of(&stderr));
+    let (mut calls, mut scratch) = (Calls::default(), String::new());
+    let mut streams: [Lines; 3] = Default::default();
+    // As in the log.
+    let mut number = 0;
+    let mut out = Vec::new();
     // Memory takes everything.
-    let _ = writeln!(
-        out,
-        "{faint}{seconds:>9.3}{faint:#} {arrow} {style}{kind:<12}{style:#} {} {faint}{len} bytes{faint:#}",
-        shortened(&what, 100)
-    );
-}
-
-fn short(id: &str) -> String {
-    without_middle(id, 18)
-}
-
-/// The method, and what tells one from another.
-fn about(method: JsonStr<'_>, params: Json<'_>) -> String {
-    let mut text = method.to_string_lossy().into_owned();
-    let event_type = params.member("event").and_then(|event| event.member("type"));
-    for value in [params.member("sessionId"), params.member("status"), event_type].into_iter().flatten() {
-        text.push_str("  ");
-        text.push_str(&value.as_str().map_or(value.get().into(), JsonStr::to_string_lossy));
+    let _ = table.write_heading(&mut out);
+    while let Some(pieces) = spool.take() {
+        for Piece { at, direction, what: part } in pieces {
+            if let (Direction::Stderr, Part::Bytes(bytes)) = (direction, &part) {
+                out.extend_from_slice(bytes);
+            }
+            let Some(lines) = streams.get_mut(direction as usize) else { continue };
+            lines.push(&part, |what| {
+                number += 1;
+                let entry = Entry { at, direction, what };
+                let Some(item) = Item::recorded(number, &entry, DEFAULT_LIMIT, &mut scratch) else { return };
+                if !matches!(item.content, Content::Stderr) {
+                    let _ = table.write_row(&mut out, &item, &Facts::of(&item, &mut calls));
+                }
+            });
+            if stderr.write_all(&std::mem::take(&mut out)).is_err() {
+                return;
+            }
+            spool.advance();
+        }
     }
-    text
 }

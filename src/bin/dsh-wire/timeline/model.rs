@@ -10,6 +10,7 @@ use super::spans::{Span, SpanKind, Spans};
 use super::tracks;
 use crate::inspect::filter::Kind;
 use crate::inspect::input::{Content, Item};
+use crate::terminal::Count;
 
 /// A recording on its way into a picture.
 pub(crate) struct Timeline {
@@ -87,7 +88,7 @@ impl Timeline {
             Content::Dropped(why) => (CONNECTION, why.to_string()),
             Content::Damaged(why) => (CONNECTION, format!("no entry of a recording: {why}")),
             Content::Stderr => (CONNECTION, "stderr".into()),
-            Content::Lost => (CONNECTION, format!("{} bytes that the recorder could not keep", item.len)),
+            Content::Lost => (CONNECTION, format!("{} that the recorder could not keep", Count(item.len, "byte"))),
         };
         self.lines.push(Line {
             number: item.number,
@@ -169,7 +170,7 @@ fn kept(bytes: &[u8], limit: usize) -> String {
     let start = bytes.get(..limit).unwrap_or(bytes);
     let mut text = String::from_utf8_lossy(start).into_owned();
     if start.len() < bytes.len() {
-        text.push_str(&format!("… {} more bytes", bytes.len() - start.len()));
+        text.push_str(&format!("… {}", Count((bytes.len() - start.len()) as u64, "more byte")));
     }
     text
 }
