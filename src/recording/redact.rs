@@ -226,8 +226,8 @@ fn blank_broken(line: &mut [u8]) {
 /// Whether a text holds what services give out as keys: a known beginning with enough behind it, or a long word of small
 /// and capital letters and digits. Ids of this protocol are hexadecimal.
 fn looks_like_key(text: &str) -> bool {
-    const BEGINNINGS: [&str; 10] =
-        ["sk-", "pk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "eyJ", "glpat-"];
+    const BEGINNINGS: [&str; 11] =
+        ["ASIA", "sk-", "pk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "eyJ", "glpat-"];
     let word = |c: char| c.is_ascii_alphanumeric() || "_-+/=.".contains(c);
     text.split(|c| !word(c)).any(|word| {
         // Behind a mark, a key may begin in the middle of a word.

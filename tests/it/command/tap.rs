@@ -495,6 +495,27 @@ fn a_signal_at_the_very_beginning_leaves_no_runtime() {
     }
 }
 
+/// Who asks for the end and waits for it need not read.
+#[test]
+fn a_signal_ends_the_tap_though_nobody_reads() {
+    let folder = Folder::new();
+    let log = folder.file("log", b"");
+    let mut command = tapped(&log, "exec yes");
+    let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let stdout = child.0.stdout.take().unwrap();
+    wait_until("it has much to say", || rustix::io::ioctl_fionread(&stdout).unwrap() > 40_000);
+    kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
+    let mut status = None;
+    wait_until("the tap ends", || {
+        status = child.0.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().signal(), Some(15));
+    let mut told = String::new();
+    child.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(told.contains("of the runtime's stdout were not passed on, and went to the log only"), "{told}");
+}
+
 /// As under `nohup`.
 #[cfg(target_os = "linux")]
 #[test]
@@ -608,9 +629,10 @@ fn what_cannot_be_started_or_written_is_told_before() {
     exits(&output, 2);
     assert_eq!(stdout(&output), "");
     assert!(stderr(&output).starts_with("error: cannot write the log '"), "{}", stderr(&output));
-    let log = folder.file("log", b"");
+    let log = folder.file("log", b"of yesterday");
     let output = dsh_wire(["tap", "--log", &log, "--", "/no/such/runtime"]).output().unwrap();
     exits(&output, 2);
+    assert_eq!(fs::read(&log).unwrap(), b"of yesterday", "it stays where nothing was recorded");
     assert!(stderr(&output).contains("/no/such/runtime"), "{}", stderr(&output));
     // Though `setpriv` is what starts it.
     let script = folder.file("script", b"#!/no/such/shell\n");

@@ -226,6 +226,12 @@ impl Format {
                 outcome => outcome?,
             };
             let came = piece.get(..len).unwrap_or_default();
+            // An entry is an object, perhaps behind a byte order mark.
+            let first = bytes.iter().chain(came).find(|byte| !byte.is_ascii_whitespace());
+            if first.is_some_and(|first| !matches!(first, b'{' | b'\xef')) {
+                bytes.extend_from_slice(came);
+                return Ok((bytes, Self::Raw));
+            }
             bytes.extend_from_slice(came);
             entries.push(came);
             if came.is_empty() {

@@ -3,7 +3,8 @@
 //! While the runtime runs, a stream ends when either side closes it. Once the runtime has ended:
 //!
 //! 1. What it had written is passed on. Its stdout waits for the client as long as it takes; its stderr, which clients may
-//!    never read, until the client has taken nothing for [`PATIENCE`].
+//!    never read, until the client has taken nothing for [`PATIENCE`], and so does its stdout where a signal to us had
+//!    asked for the end: whoever waits for us then may not be reading.
 //! 2. Then whoever was left behind with the stream is listened to until he is quiet for [`QUIET`], for [`LEFT_BEHIND`] at
 //!    most.
 //! 3. A signal to us ends both at once.
@@ -14,6 +15,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -60,11 +62,13 @@ pub(super) struct Life {
     pub(super) ended: Flag,
     /// Nobody is to be waited for any more.
     pub(super) hurry: Flag,
+    /// A signal had asked the runtime to end.
+    pub(super) asked: AtomicBool,
 }
 
 impl Life {
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { ended: Flag::new()?, hurry: Flag::new()? })
+        Ok(Self { ended: Flag::new()?, hurry: Flag::new()?, asked: AtomicBool::new(false) })
     }
 }
 
@@ -319,7 +323,8 @@ impl Watch {
 
     /// How long the client may take nothing.
     fn patience(&self) -> Option<Duration> {
-        (self.rest.is_some() && self.direction == Direction::Stderr).then_some(PATIENCE)
+        let bounded = self.direction == Direction::Stderr || self.life.asked.load(Ordering::Acquire);
+        (self.rest.is_some() && bounded).then_some(PATIENCE)
     }
 
     /// So many bytes have been read.

@@ -35,7 +35,8 @@ use spool::{Recorder, Spool};
 /// it cannot take in time, or has no room for, is left out, and the log says how much that was.
 ///
 /// Once the runtime has ended, what it has written is passed on, and then this ends, too. Its stdout waits for the client
-/// as long as it takes; its stderr until the client has taken nothing for 5 seconds. Whatever the runtime has left behind
+/// as long as it takes, or, where a signal to this had asked the runtime to end, until the client has taken nothing for 5
+/// seconds; so does its stderr in any case. Whatever the runtime has left behind
 /// is listened to until it says nothing for 250 ms, and for 2 seconds at most. A signal ends the waiting, and a second one
 /// this. What was not passed on is told on stderr.
 ///

@@ -57,14 +57,16 @@ impl Log {
             if let Err(TryLockError::WouldBlock) = file.try_lock() {
                 return Err(io::Error::other("another tap is writing it"));
             }
-            file.set_len(0)?;
         }
         let path = path.to_owned();
         Ok(Self { path, file, redact, cut, torn: false, batch: Batch::default(), lost: [0; 3], told: false })
     }
 
-    /// Writes what comes, to the end.
+    /// Writes what comes, to the end. Only now, with a runtime to listen to, what the file held before goes.
     pub(super) fn run(mut self, spool: &Spool) {
+        if self.cut.is_some() {
+            let _ = self.file.set_len(0);
+        }
         let mut streams: [Lines; 3] = Default::default();
         let mut last = Duration::ZERO;
         while let Some(pieces) = spool.take() {
@@ -113,6 +115,7 @@ impl Log {
     /// Writes the batch, or notes that it is lost.
     fn write(&mut self) {
         let Batch { text, covers, at } = std::mem::take(&mut self.batch);
+        self.batch.at = at;
         if text.is_empty() && self.lost == [0; 3] {
             return;
         }

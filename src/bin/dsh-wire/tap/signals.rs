@@ -22,8 +22,8 @@ pub(super) struct Forwarding(Arc<Mutex<Target>>);
 enum Target {
     /// There is no runtime yet: what has come.
     Coming(Vec<Signal>),
-    /// A runtime whose process id is its own.
-    There(Pid),
+    /// A runtime whose process id is its own, and whether one has asked it to end.
+    There(Pid, bool),
     /// It has ended. The first signal is for those who wait for the client, the next one for all of us.
     Gone(Arc<Life>),
 }
@@ -71,7 +71,7 @@ fn ignored() -> u64 {
 impl Forwarding {
     /// The runtime has been started: it gets what has come so far, too.
     pub(super) fn to(&self, runtime: Pid) {
-        let before = self.aim(Target::There(runtime));
+        let before = self.aim(Target::There(runtime, false));
         if let Target::Coming(signals) = before {
             signals.into_iter().for_each(|signal| self.take(signal));
         }
@@ -79,7 +79,9 @@ impl Forwarding {
 
     /// The runtime has ended. Once this has returned, nothing is sent to it any more.
     pub(super) fn stop(&self, life: Arc<Life>) {
-        self.aim(Target::Gone(life));
+        if let Target::There(_, true) = self.aim(Target::Gone(Arc::clone(&life))) {
+            life.asked.store(true, Ordering::Release);
+        }
     }
 
     fn aim(&self, target: Target) -> Target {
@@ -90,7 +92,10 @@ impl Forwarding {
         match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Target::Coming(signals) => signals.push(signal),
             // It has just ended, or is another user's: nothing to be done.
-            Target::There(pid) => drop(rustix::process::kill_process(*pid, signal)),
+            Target::There(pid, asked) => {
+                *asked |= !matches!(signal, Signal::USR1 | Signal::USR2);
+                let _ = rustix::process::kill_process(*pid, signal);
+            }
             Target::Gone(life) => {
                 if life.hurry.raise() {
                     let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
