@@ -102,14 +102,19 @@ impl Connection {
 
     /// Gives up what is due by deadline or token; says whether that has ended a call.
     pub(super) fn expire(&mut self) -> bool {
-        // Where nothing can be due, nobody asks for the time. Every turn takes out all that came, so only ends are left.
+        // Where nothing can be due, nobody asks for the time.
         let timed = self.client.next_deadline().is_some() || self.client.has_tokens();
         timed && self.expire_at(self.now(), &mut |_, _| {})
     }
 
     fn expire_at(&mut self, now: Duration, observe: Observer<'_>) -> bool {
+        let due = self.client.next_deadline().is_some_and(|deadline| deadline <= now);
+        if !due && !self.client.has_tokens() {
+            return false;
+        }
         self.client.expire(now);
         self.client.poll_aborts();
+        // Every turn takes out all that came, so only these ends are left.
         let before = self.ended_calls.len();
         self.drain(observe);
         self.ended_calls.len() > before
