@@ -230,8 +230,11 @@ fn looks_like_key(text: &str) -> bool {
         ["sk-", "pk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "eyJ", "glpat-"];
     let word = |c: char| c.is_ascii_alphanumeric() || "_-+/=.".contains(c);
     text.split(|c| !word(c)).any(|word| {
-        let begins =
-            BEGINNINGS.iter().any(|beginning| word.len() >= beginning.len() + 8 && word.starts_with(beginning));
+        // Behind a mark, a key may begin in the middle of a word.
+        let starts = word.match_indices(|c: char| !c.is_ascii_alphanumeric()).map(|(mark, _)| mark + 1).chain([0]);
+        let begins = starts.filter_map(|start| word.get(start..)).any(|rest| {
+            BEGINNINGS.iter().any(|beginning| rest.len() >= beginning.len() + 8 && rest.starts_with(beginning))
+        });
         let any = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
         let mixed = any(u8::is_ascii_lowercase) && any(u8::is_ascii_uppercase) && any(u8::is_ascii_digit);
         begins || word.len() >= 20 && mixed
@@ -280,6 +283,8 @@ mod tests {
     fn keys_go_wherever_they_stand() {
         let ours = Direction::ServerToClient;
         check(ours, br#"{"text":"sk-0123456789abcdef"}"#, r#"{"text":"*******************"}"#);
+        // In the middle of what would be a name.
+        check(ours, br#"{"model":"x/sk-01234567"}"#, r#"{"model":"*************"}"#);
         check(ours, br#"{"sk-0123456789abcdef":1}"#, r#"{"*******************":1}"#);
         check(ours, br#"{"model":"x AbCdEfGhIjKlMnOpQr0123"}"#, r#"{"model":"************************"}"#);
         let uuid =

@@ -90,7 +90,8 @@ impl Sink {
     /// direction and knows no method in it yet; client and runtime have to agree on one.
     ///
     /// The calling thread waits, and nobody else; from [`Agent::prompt`](super::Agent::prompt) that includes the prompts
-    /// that follow in the same session. It is never the thread that moves the bytes.
+    /// that follow in the same session. The thread that moves the
+    /// bytes, which runs agents where no other thread is to be had, does not wait: it gets [`RequestError::TimedOut`].
     ///
     /// # Errors
     /// [`RequestError`] says which.
@@ -111,6 +112,8 @@ impl Sink {
         };
         let answer = hub.asked.wait_for(call);
         self.shared.wake(hub);
+        // Nothing would come while the thread that moves the bytes waits.
+        let within = if self.shared.moves_the_bytes() { Duration::ZERO } else { within };
         match answer.recv_timeout(within) {
             Ok(outcome) => outcome.map_err(RequestError::from),
             // The loop has gone, and with it those who wait.

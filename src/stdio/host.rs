@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::vec::Vec;
 use std::{fmt, thread_local};
@@ -121,7 +122,8 @@ impl Sink {
     /// is only numbered, for the session's log.
     ///
     /// # Errors
-    /// [`SinkError::Full`] if [`WhenFull::Fail`] was chosen, [`SinkError::Encode`] where the data has no JSON form.
+    /// [`SinkError::Full`] if [`WhenFull::Fail`] was chosen, or on the thread that moves the bytes (which runs agents where
+    /// no other thread is to be had); [`SinkError::Encode`] where the data has no JSON form.
     pub fn session_event<D: Serialize + ?Sized>(&self, event: &NewEvent<'_, D>) -> Result<Stamp, SinkError> {
         // Before anything is locked: it is code of others, which may take its time, panic, or tell events itself.
         let mut data = SCRATCH.try_with(Cell::take).unwrap_or_default();
@@ -141,6 +143,7 @@ impl Sink {
             hub = match (self.tell_now(hub, event), self.shared.when_full) {
                 (Ok(told), _) => return told,
                 (Err(_), WhenFull::Fail) => return Err(SinkError::Full),
+                (Err(_), WhenFull::Block) if self.shared.moves_the_bytes() => return Err(SinkError::Full),
                 (Err(hub), WhenFull::Block) => self.shared.room.wait(hub).unwrap_or_else(PoisonError::into_inner),
             }
         }
@@ -293,6 +296,8 @@ pub(super) struct Shared {
     when_full: WhenFull,
     /// Times are counted, not read from the clock.
     deterministic: bool,
+    /// The thread that moves the bytes. Where no other is to be had it runs agents too, and must not wait for itself.
+    mover: ThreadId,
 }
 
 pub(super) struct Hub {
@@ -327,6 +332,7 @@ impl Shared {
             limit: options.max_backlog,
             when_full: options.when_full,
             deterministic: options.deterministic,
+            mover: thread::current().id(),
         }
     }
 
@@ -354,6 +360,11 @@ impl Shared {
         if asleep {
             self.waker.wake();
         }
+    }
+
+    /// Whether this is the thread that nobody must wait on.
+    pub(super) fn moves_the_bytes(&self) -> bool {
+        thread::current().id() == self.mover
     }
 
     /// Lets those go on who wait for room, if there is enough for more than the next event.

@@ -299,13 +299,13 @@ fn obstacle(program: &Path) -> Option<SpawnFault> {
     }
 }
 
-/// What the first line of a script names.
+/// What the first line of a script names, if that does not depend on the directory.
 fn interpreter(program: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
     File::open(program).ok()?.take(256).read_to_end(&mut head).ok()?;
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?.trim_ascii();
     let path = line.split(|byte| matches!(byte, b' ' | b'\t')).next()?;
-    Some(PathBuf::from(OsStr::from_bytes(path)))
+    Some(PathBuf::from(OsStr::from_bytes(path))).filter(|path| path.is_absolute())
 }
 
 /// Why a runtime could not be started.

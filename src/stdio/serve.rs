@@ -354,23 +354,29 @@ impl<H: AgentHost> Serving<H> {
             self.releasing = true;
             self.until = after(self.options.release_within);
         }
+        if server.phase() == Phase::Draining && self.is_late() {
+            // What is not answered by now is not waited for, and the agents are released.
+            server.close();
+            self.releasing = true;
+            self.until = after(self.options.release_within);
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     /// Whether nothing is left to do, or no time to do it in.
-    fn is_over(&mut self, server: &mut Server) -> bool {
-        let late = self.until.is_some_and(|until| Instant::now() >= until);
+    fn is_over(&self, server: &mut Server) -> bool {
+        let late = self.is_late();
         let flushed = server.backlog() == 0;
         match server.phase() {
             Phase::Released => late || flushed,
             // A client that has seen `shutdown` fail may go on until it ends the input.
             Phase::Failed => late || self.end.is_some() && flushed,
-            Phase::Draining if late => {
-                server.close();
-                self.releasing = true;
-                self.until = after(self.options.release_within);
-                false
-            }
-            Phase::Serving | Phase::Draining | Phase::Releasing => late,
+            // The next look closes it.
+            Phase::Draining => false,
+            Phase::Serving | Phase::Releasing => late,
         }
     }
 }

@@ -293,7 +293,9 @@ const PERMISSIONS: [&str; 3] = ["permission/preset", "sandbox/mode", "approval/p
 fn names(value: Value, name: &str) -> Value {
     match (name, value) {
         ("type" | "kind" | "status" | "method" | "stopReason" | "target" | "role" | "id", value) => {
-            json!(value.as_str().filter(|text| !is_uuid(text)).unwrap_or("id"))
+            // The ids of tool calls are the model's, which counts its calls.
+            let is_id = |text: &&str| is_uuid(text) || text.starts_with("toolu_");
+            json!(value.as_str().filter(|text| !is_id(text)).unwrap_or("id"))
         }
         // Each runtime's own.
         ("tools" | "sections" | "stream", _) => json!("its own"),

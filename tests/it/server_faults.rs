@@ -139,7 +139,11 @@ fn narrow_pipes() {
         }
         drop((narrow, theirs));
         let text = format!("@flood {EVENTS} 10000 {}", "y".repeat(100_000));
-        writeln!(stdin, "{INITIALIZE}\n{}", prompt("1", "s", &text)).unwrap();
+        let (mut first, mut bytes) = (Vec::new(), BufReader::with_capacity(1, &answers));
+        // A prompt before the answer would be refused.
+        writeln!(stdin, "{INITIALIZE}").unwrap();
+        bytes.read_until(b'\n', &mut first).unwrap();
+        writeln!(stdin, "{}", prompt("1", "s", &text)).unwrap();
         let mut next = 0;
         let mut idle = |line: &str| {
             let frame = Json::new(line).unwrap();
@@ -149,8 +153,6 @@ fn narrow_pipes() {
             }
             line.contains(r#""status":"idle""#)
         };
-        let mut first = Vec::new();
-        let mut bytes = BufReader::with_capacity(1, &answers);
         (0..20).for_each(|_| _ = bytes.read_until(b'\n', &mut first).unwrap());
         assert!(!str::from_utf8(&first).unwrap().lines().any(&mut idle));
         let rest = BufReader::new(&answers).lines().map(Result::unwrap).find(|line| idle(line));

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the next for a fast one.
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, the next for a fast one, and a third one ends the process: it
+//! may be stuck in a write that nobody reads.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -8,6 +9,7 @@ use std::thread;
 
 use dsh_wire::peer::AbortToken;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::failure::{Exit, Failure};
 
@@ -36,11 +38,14 @@ impl Interrupts {
             signal_hook::flag::register_usize(number, Arc::clone(&signal), value)?;
             signal_hook::low_level::pipe::register(number, raised.try_clone()?)?;
         }
-        let tokens = [stop.clone(), hurry.clone()];
+        let (tokens, came) = ([stop.clone(), hurry.clone()], Arc::clone(&signal));
         thread::Builder::new().name("signals".into()).spawn(move || {
             while matches!(caught.read(&mut [0]), Ok(1)) {
-                if let Some(token) = tokens.iter().find(|token| !token.is_aborted()) {
-                    token.abort();
+                match tokens.iter().find(|token| !token.is_aborted()) {
+                    Some(token) => token.abort(),
+                    None => {
+                        drop(emulate_default_handler(if came.load(Ordering::Acquire) == 2 { SIGINT } else { SIGTERM }))
+                    }
                 }
             }
         })?;

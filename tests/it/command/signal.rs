@@ -1,11 +1,11 @@
 //! Ctrl-C and SIGTERM.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 
 use super::{Folder, RUNTIME, dsh_wire, exits, ready, stderr, stdout, wait_until, with_runtime};
 use crate::faulty::slack;
@@ -101,4 +101,23 @@ fn the_embedded_runtime_ends_with_the_command() {
     );
     exits(&output, 130);
     assert!(took < Duration::from_secs(10) * slack(), "{took:?}");
+}
+
+/// It is stuck in a write then.
+#[test]
+fn ctrl_c_ends_a_command_whose_output_nobody_reads() {
+    let mut child = dsh_wire(["run", "--json", "@flood 300 1000"]).stdout(Stdio::piped()).spawn().unwrap();
+    let unread = child.stdout.take().unwrap();
+    let mut waiting = 0;
+    wait_until("the pipe is full", || {
+        let before = std::mem::replace(&mut waiting, rustix::io::ioctl_fionread(&unread).unwrap());
+        before > 40_000 && before == waiting
+    });
+    let mut status = None;
+    wait_until("it ends", || {
+        let _ = kill_process(Pid::from_child(&child), Signal::INT);
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().signal(), Some(2));
 }

@@ -213,8 +213,11 @@ impl Input {
 }
 
 impl Format {
-    /// Reads up to the end of the first line that is not blank. No frame has the members of an entry, so one is enough.
+    /// Reads up to the end of the first line that is not blank, or further than an entry of the longest line goes. No
+    /// frame has the members of an entry, so one is enough.
     fn find(source: &mut impl Read, limit: usize) -> io::Result<(Vec<u8>, Self)> {
+        // Each byte of the line may be written as an escape of six.
+        let longest = limit.saturating_mul(6).saturating_add(PIECE);
         let mut entries = EntryBuffer::with_limit(limit);
         let (mut bytes, mut piece) = (Vec::new(), vec![0; PIECE]);
         loop {
@@ -230,7 +233,7 @@ impl Format {
             }
             match entries.next_entry() {
                 Some(Found { entry: Ok(_), .. }) => return Ok((bytes, Self::Recording)),
-                None if !came.is_empty() => {}
+                None if !came.is_empty() && bytes.len() <= longest => {}
                 _ => return Ok((bytes, Self::Raw)),
             }
         }

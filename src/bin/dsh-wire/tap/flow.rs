@@ -111,9 +111,12 @@ impl Flows {
     }
 
     /// The runtime has ended: waits for the ends of its two streams.
-    pub(super) fn drain(&self) -> impl Iterator<Item = End> {
-        self.life.ended.raise();
-        self.ended.iter().filter(|end| end.direction != Direction::ClientToServer).take(2)
+    pub(super) fn drain(self) -> impl Iterator<Item = End> {
+        let Self { life, ended, end } = self;
+        // Only those who carry can tell of an end now: it does not hang on one that has panicked.
+        drop(end);
+        life.ended.raise();
+        ended.into_iter().filter(|end| end.direction != Direction::ClientToServer).take(2)
     }
 }
 
@@ -179,6 +182,8 @@ impl Flow {
         let mut ask = !self.to_never_waits;
         while !bytes.is_empty() {
             if ask {
+                // It may take long, and that is when people look.
+                self.recorder.wake();
                 match self.watch.poll(&self.from, [(&self.to, PollFlags::OUT)], self.watch.patience()) {
                     None => continue,
                     Some((Wait::Ready, _)) => {}

@@ -39,6 +39,8 @@ pub(super) fn catch() -> io::Result<Forwarding> {
     if !is_ignored(Signal::XFSZ) {
         signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())?;
     }
+    // Where it is ignored, the system does not keep how a child has ended.
+    signal_hook::flag::register(Signal::CHILD.as_raw(), Arc::default())?;
     let mut flags = Vec::new();
     for signal in FORWARDED.into_iter().filter(|signal| !is_ignored(*signal)) {
         let flag = Arc::new(AtomicBool::new(false));
