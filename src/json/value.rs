@@ -285,7 +285,7 @@ impl<'a> JsonStr<'a> {
         Json::from_proved(self.text)
     }
 
-    fn inside(self) -> &'a str {
+    pub(crate) fn inside(self) -> &'a str {
         self.text.get(1..self.text.len().saturating_sub(1)).unwrap_or_default()
     }
 

@@ -61,7 +61,9 @@ impl<T> Calls<T> {
 
     /// Takes out the call that a response belongs to.
     pub(super) fn answered(&mut self, id: Id<'_>) -> Option<(CallId, T)> {
-        let call = self.ids.read(&id.as_json().as_str()?.to_string_lossy())?;
+        let id = id.as_json().as_str()?;
+        // It comes back as it was written, unless somebody escapes what need not be.
+        let call = self.ids.read(id.inside()).or_else(|| self.ids.read(&id.to_string_lossy()))?;
         self.remove(call).map(|(tag, _)| (call, tag))
     }
 

@@ -174,10 +174,11 @@ impl Child {
 
     /// Reads stderr, a bounded number of bytes. Says whether any came.
     pub(super) fn read_stderr(&mut self) -> bool {
-        // So it nearly always is; what follows takes much of the stack.
         self.stderr_ready && self.read_stderr_pieces()
     }
 
+    /// Takes much of the stack, and nearly always there is nothing to read.
+    #[inline(never)]
     fn read_stderr_pieces(&mut self) -> bool {
         let mut came = false;
         for _ in 0..16 {

@@ -10,6 +10,7 @@ use super::child::{Child, Exit};
 use super::connection::{Connection, QUIET, TOKENS};
 use super::error::Cause;
 use super::journal;
+use super::pump::Aim;
 use super::tail::Tail;
 use crate::client::{Call, Graces, Limits, Rung, RungReport, Step, Teardown};
 use crate::peer::AbortToken;
@@ -83,9 +84,10 @@ impl Connection {
         loop {
             let hurried = hurry.is_some_and(AbortToken::is_aborted);
             let Some(until) = self.close_step(hurried) else { break };
-            let look = hurry.filter(|_| !hurried).map_or(until, |_| self.now() + TOKENS);
+            let now = self.now();
+            let look = hurry.filter(|_| !hurried).map_or(until, |_| now + TOKENS);
             let until = until.min(look);
-            if self.turn(Some(until), true, &mut |_, _| {}).is_err() {
+            if self.turn(now, Some(until), Aim::Output, &mut |_, _| {}).is_err() {
                 // Without a poll the exit can still be waited for.
                 let left = until.saturating_sub(self.now());
                 self.child.as_mut().map(|child| child.wait(left));

@@ -10,7 +10,7 @@ use super::child::Child;
 use super::close::{CloseReport, Closing};
 use super::error::{Cause, Closed, Error, ErrorKind};
 use super::journal;
-use super::pump::{Moved, Next, Pump};
+use super::pump::{Aim, Moved, Next, Pump};
 use super::tail::Tail;
 use crate::client::{Client, Event, SessionTree};
 use crate::peer::CallId;
@@ -100,34 +100,42 @@ impl Connection {
         !self.pump.input_open() || self.closed.is_some() || self.is_closing()
     }
 
-    /// Gives up what is due by deadline or token. Says whether there was anything to look at: if not, no call has ended.
+    /// Gives up what is due by deadline or token; says whether that has ended a call.
     pub(super) fn expire(&mut self) -> bool {
-        let (deadlines, tokens) = (self.client.next_deadline().is_some(), self.client.has_tokens());
-        if deadlines {
-            self.client.expire(self.now());
-        }
-        if tokens {
-            self.client.poll_aborts();
-        }
-        if deadlines || tokens {
-            // Every turn takes out all that came, so only these ends are left.
-            self.drain(&mut |_, _| {});
-        }
-        deadlines || tokens
+        // Where nothing can be due, nobody asks for the time.
+        let timed = self.client.next_deadline().is_some() || self.client.has_tokens();
+        timed && self.expire_at(self.now(), &mut |_, _| {})
     }
 
-    /// Moves bytes and handles all that came. If nothing can be moved, waits for something to happen, no longer than
-    /// until `until`. With `wanted`, input is read although a lossless queue holds much already.
+    fn expire_at(&mut self, now: Duration, observe: Observer<'_>) -> bool {
+        let due = self.client.next_deadline().is_some_and(|deadline| deadline <= now);
+        if !due && !self.client.has_tokens() {
+            return false;
+        }
+        self.client.expire(now);
+        self.client.poll_aborts();
+        // Every turn takes out all that came, so only these ends are left.
+        let before = self.ended_calls.len();
+        self.drain(observe);
+        self.ended_calls.len() > before
+    }
+
+    /// Gives up what is due, moves bytes and handles all that came. If nothing can be moved, waits for something to
+    /// happen: no longer than until `until`, and not at all where a call was given up. With an aim, input is read
+    /// although a lossless queue holds much already.
+    ///
+    /// What lies between `now` and the wait takes no time that counts.
     pub(super) fn turn(
         &mut self,
+        now: Duration,
         until: Option<Duration>,
-        wanted: bool,
+        aim: Aim,
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
-        let reading = self.choose_reading(wanted);
-        let (due, limit, origin) = (self.due(until, reading), self.wait_limit(), self.origin);
-        let wait = || left(due, limit, origin);
-        let moved = match self.pump.turn_with(self.client.peer_mut(), wait) {
+        let until = if self.expire_at(now, observe) { Some(now) } else { until };
+        let reading = self.choose_reading(aim != Aim::Anything);
+        let wait = self.wait_from(now, until, reading);
+        let moved = match self.pump.turn_for(aim, self.client.peer_mut(), wait) {
             Ok(moved) => moved,
             Err(error) => return Err(Error::new("wait for the runtime", ErrorKind::System(error))),
         };
@@ -135,8 +143,8 @@ impl Connection {
         Ok(moved)
     }
 
-    /// As [`turn`](Self::turn), but does not wait. Says how long there is nothing to do but to wait for the
-    /// descriptors, with the poller of the pump; `None` if there is more to do.
+    /// As [`turn`](Self::turn), but neither gives up calls nor waits; `wanted` is whether there is an aim. Says how long
+    /// there is nothing to do but to wait for the descriptors, with the poller of the pump; `None` if there is more to do.
     pub(super) fn turn_at_once(&mut self, wanted: bool, observe: Observer<'_>) -> Option<Patience> {
         let reading = self.choose_reading(wanted);
         let moved = self.pump.turn_at_once(self.client.peer_mut());
@@ -145,7 +153,7 @@ impl Connection {
         match self.pump.next(self.client.peer_mut()) {
             Next::Turn => None,
             Next::Glance => Some(Some(Duration::ZERO)),
-            Next::Wait => Some(left(self.due(None, reading), self.wait_limit(), self.origin)),
+            Next::Wait => Some(self.wait_from(self.now(), None, reading)),
         }
     }
 
@@ -189,11 +197,12 @@ impl Connection {
         [until, self.client.next_deadline(), linger].into_iter().flatten().min()
     }
 
-    /// How long a wait may last at most, so that nothing is missed that no event tells.
-    fn wait_limit(&self) -> Option<Duration> {
+    /// How long a wait that begins now may last, so that nothing is missed that no event tells.
+    fn wait_from(&self, now: Duration, until: Option<Duration>, reading: bool) -> Patience {
+        let due = self.due(until, reading).map(|due| due.saturating_sub(now));
         let tokens = self.client.has_tokens().then_some(TOKENS);
         let child = self.child.as_ref().and_then(Child::longest_wait);
-        [tokens, child].into_iter().flatten().min()
+        [due, tokens, child].into_iter().flatten().min()
     }
 
     /// Takes out everything that came.
@@ -284,12 +293,6 @@ impl Connection {
         }
         closed
     }
-}
-
-/// How long until something is due, but no longer than the limit. The clock is read only where something is.
-fn left(due: Option<Duration>, limit: Option<Duration>, origin: Instant) -> Option<Duration> {
-    let due = due.map(|due| due.saturating_sub(origin.elapsed()));
-    [due, limit].into_iter().flatten().min()
 }
 
 impl Drop for Connection {

@@ -7,6 +7,7 @@ use super::connection::TOKENS;
 use super::error::Error;
 use super::harness_client::{HarnessClient, PendingCall};
 use super::options::CallOptions;
+use super::pump::Aim;
 use super::run::{Answer, HELD, Host, Progress};
 use super::subscription::Subscription;
 use crate::client::{RuntimeRequest, SessionTree};
@@ -92,14 +93,15 @@ impl Host for Driven<'_> {
     ) -> Result<(), Error> {
         // The token is not that of a call that waits once the prompt has been answered, so the connection does not see
         // to it.
-        let look = progress.token().map(|_| self.now() + TOKENS);
+        let now = self.now();
+        let look = progress.token().map(|_| now + TOKENS);
         let until = [until, look].into_iter().flatten().min();
         if self.events.is_none() {
             let observe =
                 &mut |notification: &Notification<'_>, tree: &SessionTree| progress.observe(notification, tree);
-            return self.client.turn(until, true, observe).map(drop);
+            return self.client.turn(now, until, Aim::Input, observe).map(drop);
         }
-        self.client.turn(until, true, &mut |_, _| {})?;
+        self.client.turn(now, until, Aim::Input, &mut |_, _| {})?;
         self.show_queued(progress);
         Ok(())
     }

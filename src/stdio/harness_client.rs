@@ -18,10 +18,12 @@ use super::error::{Closed, Error, ErrorKind};
 use super::launch::Launch;
 use super::methods::protocol_methods;
 use super::options::{CallOptions, ClientOptions};
-use super::pump::{Moved, Pump, Waker};
+use super::pump::{Aim, Moved, Pump, Waker};
 use super::run::{Answer, START};
 use super::subscription::Subscription;
-use crate::client::{Call, Client, Counters, Filter, Limits, Policy, Run, RuntimeRequest, SessionTree, SubscriptionId};
+use crate::client::{
+    Call, Client, Counters, Failure, Filter, Limits, Policy, Run, RuntimeRequest, SessionTree, SubscriptionId,
+};
 use crate::frame::INTERNAL_ERROR;
 use crate::json::{JsonBuf, JsonString};
 use crate::peer::{AbortToken, CallId, Dropped, Reply, SendError};
@@ -39,7 +41,7 @@ const REFUSE: &str = "refuse a request of the runtime";
 #[must_use = "the answer is thrown away"]
 pub struct PendingCall<R> {
     call: Call<R>,
-    method: Cow<'static, str>,
+    method: String,
     timeout: Option<Duration>,
     /// By the clock of the connection.
     deadline: Option<Duration>,
@@ -166,22 +168,65 @@ impl HarnessClient {
         params: &(impl Serialize + ?Sized),
         options: &CallOptions,
     ) -> Result<PendingCall<R>, Error> {
+        let limits = self.limits(options, self.connection.now());
+        let call = self.send_call(method, params, &limits)?;
+        let alive = Arc::new(());
+        self.calls.insert(call.id(), Arc::downgrade(&alive));
+        Ok(PendingCall {
+            call,
+            method: method.to_owned(),
+            timeout: options.timeout_within(&self.options),
+            deadline: limits.deadline,
+            token: limits.token.cloned(),
+            alive,
+        })
+    }
+
+    /// A call that is waited for where it is made needs no handle.
+    fn call_at_once<R: for<'a> Decode<'a>>(
+        &mut self,
+        method: &str,
+        params: &(impl Serialize + ?Sized),
+        options: &CallOptions,
+    ) -> Result<R, Error> {
+        let mut now = self.connection.now();
+        let call = self.send_call(method, params, &self.limits(options, now))?;
+        loop {
+            if let Err(error) = self.turn(now, None, Aim::Input, &mut |_, _| {}) {
+                self.connection.client.abandon(call.id());
+                return Err(error);
+            }
+            if let Some(end) = self.connection.client.take(&call) {
+                return end.map_err(|failure| self.failed(method, options.timeout_within(&self.options), failure));
+            }
+            now = self.connection.now();
+        }
+    }
+
+    /// When a call that is made now is given up.
+    fn limits<'o>(&self, options: &'o CallOptions, now: Duration) -> Limits<'o> {
         let timeout = options.timeout_within(&self.options);
         // A time that cannot be counted to is none.
-        let deadline = timeout.and_then(|timeout| self.connection.now().checked_add(timeout));
-        let limits = Limits { deadline, token: options.abort_token() };
+        let deadline = timeout.and_then(|timeout| now.checked_add(timeout));
+        Limits { deadline, token: options.abort_token() }
+    }
+
+    fn send_call<R: for<'a> Decode<'a>>(
+        &mut self,
+        method: &str,
+        params: &(impl Serialize + ?Sized),
+        limits: &Limits<'_>,
+    ) -> Result<Call<R>, Error> {
         if self.connection.is_closing() {
             return Err(self.closed(format!("call {method}")));
         }
-        match self.connection.client.start(method, params, &limits) {
-            Ok(call) => {
-                let alive = Arc::new(());
-                self.calls.insert(call.id(), Arc::downgrade(&alive));
-                let (method, token) = (method.to_owned().into(), options.abort_token().cloned());
-                Ok(PendingCall { call, method, timeout, deadline, token, alive })
-            }
-            Err(error) => Err(self.not_sent(format!("call {method}"), error)),
-        }
+        let sent = self.connection.client.start(method, params, limits);
+        sent.map_err(|error| self.not_sent(format!("call {method}"), error))
+    }
+
+    fn failed(&mut self, method: &str, timeout: Option<Duration>, failure: Failure) -> Error {
+        let kind = ErrorKind::from_failure(failure, timeout, || self.connection.closed());
+        Error::new(format!("call {method}"), kind)
     }
 
     /// Waits for the end of a call.
@@ -189,21 +234,11 @@ impl HarnessClient {
     /// # Errors
     /// Those of any call.
     pub fn finish<R: for<'a> Decode<'a>>(&mut self, call: PendingCall<R>) -> Result<R, Error> {
-        self.finish_with(call, &mut |_, _| {})
-    }
-
-    pub(super) fn finish_with<R: for<'a> Decode<'a>>(
-        &mut self,
-        call: PendingCall<R>,
-        observe: Observer<'_>,
-    ) -> Result<R, Error> {
         loop {
             if let Some(end) = self.take(&call) {
                 return end;
             }
-            if !self.connection.expire() || !self.connection.client.has_ended(call.id()) {
-                self.turn(None, true, observe)?;
-            }
+            self.turn(self.connection.now(), None, Aim::Input, &mut |_, _| {})?;
         }
     }
 
@@ -221,10 +256,7 @@ impl HarnessClient {
         }
         let end = self.connection.client.take(&call.call)?;
         self.calls.remove(&call.call.id());
-        Some(end.map_err(|failure| {
-            let kind = ErrorKind::from_failure(failure, call.timeout, || self.connection.closed());
-            Error::new(format!("call {}", call.method), kind)
-        }))
+        Some(end.map_err(|failure| self.failed(&call.method, call.timeout, failure)))
     }
 
     /// Gives up a call. There is no cancel on the wire: the runtime may still do what was asked. A request that has
@@ -340,10 +372,11 @@ impl HarnessClient {
         let mark = self.connection.client.sent_mark();
         let deadline = self.options.timeout.and_then(|timeout| self.connection.now().checked_add(timeout));
         while !self.connection.client.is_flushed(mark) {
-            if deadline.is_some_and(|deadline| self.connection.now() >= deadline) {
+            let now = self.connection.now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
                 return Err(Error::new(attempted, ErrorKind::TimedOut { after: self.options.timeout }));
             }
-            self.turn(deadline, true, &mut |_, _| {})?;
+            self.turn(now, deadline, Aim::Output, &mut |_, _| {})?;
         }
         match self.connection.pump().output_open() {
             true => Ok(()),
@@ -389,21 +422,21 @@ impl HarnessClient {
         if self.connection.has_ended() {
             return Err(self.closed("read what the runtime sends"));
         }
-        self.connection.expire();
-        let until = self.connection.now().checked_add(timeout);
-        self.turn(until, false, &mut |notification, _| observe(notification))
+        let now = self.connection.now();
+        self.turn(now, now.checked_add(timeout), Aim::Anything, &mut |notification, _| observe(notification))
     }
 
     /// One turn of the connection, after a look at which handles are gone.
     pub(super) fn turn(
         &mut self,
+        now: Duration,
         until: Option<Duration>,
-        wanted: bool,
+        aim: Aim,
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
         self.forget_dropped_subscriptions();
         self.choose_requests();
-        let moved = self.connection.turn(until, wanted, observe)?;
+        let moved = self.connection.turn(now, until, aim, observe)?;
         self.forget_dropped_calls();
         Ok(moved)
     }

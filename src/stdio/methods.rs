@@ -1,6 +1,6 @@
 //! The protocol, method by method, once for each client that can start a call and wait for its end.
 
-/// Implements the methods on `$client` with the receiver given. It needs `start_call` and `finish`.
+/// Implements the methods on `$client` with the receiver given. It needs `call_at_once`.
 macro_rules! protocol_methods {
     ($client:ty, $this:ident, $($receiver:tt)+) => {
         impl $client {
@@ -94,8 +94,7 @@ macro_rules! protocol_methods {
                 params: &(impl Serialize + ?Sized),
                 options: &CallOptions,
             ) -> Result<R, Error> {
-                let call = $this.start_call(method, params, options)?;
-                $this.finish(call)
+                $this.call_at_once(method, params, options)
             }
 
             /// A call of a known method, with options.

@@ -72,6 +72,17 @@ pub struct Pump {
     total: Moved,
 }
 
+/// What a turn is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// For whatever can be moved.
+    Anything,
+    /// To write what waits.
+    Output,
+    /// To hear something: once all is written, the same turn waits.
+    Input,
+}
+
 /// What to do after a turn that did not ask the system for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
@@ -202,22 +213,20 @@ impl Pump {
     /// What the system reports of the poll itself. An error of a read or write ends that direction instead; see
     /// [`input_error`](Self::input_error) and [`output_error`](Self::output_error).
     pub fn turn<T>(&mut self, peer: &mut Peer<T>, wait: Option<Duration>) -> io::Result<Moved> {
-        self.turn_with(peer, || wait)
+        self.turn_for(Aim::Anything, peer, wait)
     }
 
-    /// As [`turn`](Self::turn), but asks how long to wait only where there is a wait.
-    pub(super) fn turn_with<T>(
-        &mut self,
-        peer: &mut Peer<T>,
-        wait: impl FnOnce() -> Option<Duration>,
-    ) -> io::Result<Moved> {
+    /// As [`turn`](Self::turn), with an aim.
+    pub(super) fn turn_for<T>(&mut self, aim: Aim, peer: &mut Peer<T>, wait: Option<Duration>) -> io::Result<Moved> {
         self.forget_events();
         let open = (self.input_open(), self.output_open());
         let mut moved = self.transfer(peer);
         let ended = open != (self.input_open(), self.output_open());
-        if moved.is_nothing() && !ended {
-            self.ask(wait())?;
-            moved = self.transfer(peer);
+        let all_written = aim == Aim::Input && moved.read == 0 && peer.outgoing().is_empty();
+        if (moved.is_nothing() || all_written) && !ended {
+            self.ask(wait)?;
+            let more = self.transfer(peer);
+            moved = Moved { read: moved.read + more.read, written: moved.written + more.written };
         } else if self.unasked >= TURNS_WITHOUT_POLL {
             self.ask(Some(Duration::ZERO))?;
         } else {

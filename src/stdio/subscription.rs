@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::error::{Error, ErrorKind};
 use super::harness_client::HarnessClient;
+use super::pump::Aim;
 use crate::client::{Delivery, SubscriptionId};
 
 /// A queue of notifications, from [`HarnessClient::subscribe`]. Dropping it ends the subscription.
@@ -78,11 +79,11 @@ impl Subscription {
             if client.machine().is_deaf(self.id) {
                 return Err(Error::new(ATTEMPTED, ErrorKind::PredicatePanicked));
             }
-            if deadline.is_some_and(|deadline| client.connection().now() >= deadline) {
+            let now = client.connection().now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
                 return Ok(None);
             }
-            client.connection_mut().expire();
-            client.turn(deadline, true, &mut |_, _| {})?;
+            client.turn(now, deadline, Aim::Input, &mut |_, _| {})?;
         }
     }
 }

@@ -2,8 +2,11 @@
 //! prepared before.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+
+use dsh_wire::line::{Line, LineBuffer};
+use memchr::memmem::Finder;
 
 use crate::corpus;
 
@@ -26,15 +29,19 @@ pub fn serve(name: &str, bytes: usize) {
     let frames = frames(name, bytes);
     // Without the buffer of `io::stdout`, which looks for line ends.
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned().expect("a descriptor"));
-    let mut stdin = BufReader::new(File::from(io::stdin().as_fd().try_clone_to_owned().expect("a descriptor")));
-    let (mut line, mut answer) = (Vec::new(), Vec::new());
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned().expect("a descriptor"));
+    let (id_name, method_name) = (Finder::new(b"\"id\":"), Finder::new(b"\"method\":"));
+    let (mut lines, mut answer) = (LineBuffer::new(), Vec::new());
     loop {
-        line.clear();
-        if stdin.read_until(b'\n', &mut line).unwrap_or(0) == 0 {
-            return;
-        }
-        let Some(id) = value(&line, b"\"id\":") else { continue };
-        let method = value(&line, b"\"method\":").unwrap_or_default();
+        let Some(line) = lines.next_line() else {
+            match lines.read_from(&mut stdin) {
+                Ok(1..) => continue,
+                _ => return,
+            }
+        };
+        let Line::Whole { bytes: line, .. } = line else { continue };
+        let Some(id) = value(line, &id_name) else { continue };
+        let method = value(line, &method_name).unwrap_or_default();
         answer.clear();
         answer.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         answer.extend_from_slice(id);
@@ -92,9 +99,9 @@ fn turn(stdout: &mut impl Write, frames: &[u8], answer: &[u8]) {
 }
 
 /// The JSON text of a member that is a number or a plain string.
-fn value<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+fn value<'l>(line: &'l [u8], name: &Finder<'_>) -> Option<&'l [u8]> {
     // Other clients put a space behind the colon.
-    let start = memchr::memmem::find(line, name)? + name.len();
+    let start = name.find(line)? + name.needle().len();
     let rest = line.get(start..)?.trim_ascii_start();
     let len = match rest.first()? {
         b'"' => memchr::memchr(b'"', &rest[1..])? + 2,

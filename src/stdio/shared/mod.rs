@@ -299,6 +299,18 @@ impl SharedClient {
 
 protocol_methods!(SharedClient, self, &self);
 
+impl SharedClient {
+    fn call_at_once<R: for<'a> Decode<'a>>(
+        &self,
+        method: &str,
+        params: &(impl Serialize + ?Sized),
+        options: &CallOptions,
+    ) -> Result<R, Error> {
+        let call = self.start_call(method, params, options)?;
+        self.finish(call)
+    }
+}
+
 impl Core {
     fn start_call<R: for<'a> Decode<'a>>(
         &self,
