@@ -53,10 +53,8 @@ impl Log {
         options.read(path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()));
         let file = open(options, path)?;
         let cut = file.metadata()?.is_file().then_some(0);
-        if cut.is_some() {
-            if let Err(TryLockError::WouldBlock) = file.try_lock() {
-                return Err(io::Error::other("another tap is writing it"));
-            }
+        if cut.is_some() && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(io::Error::other("another tap is writing it"));
         }
         let path = path.to_owned();
         Ok(Self { path, file, redact, cut, torn: false, batch: Batch::default(), lost: [0; 3], told: false })
