@@ -243,3 +243,43 @@ fn sessions_are_kept_and_resumed() {
     assert!(second.hears_from("request/header").contains(r#""reason":"resume""#));
     assert!(second.hears_from("assistant/message").contains("echo: after"));
 }
+
+/// A stored session that cannot be counted on from is refused, and its file left as it was.
+#[test]
+fn corrupt_sessions_are_not_resumed() {
+    let home = Folder::new();
+    let sessions = home.0.join("dsh-wire").join("sessions");
+    std::fs::create_dir_all(&sessions).unwrap();
+    let file = sessions.join("sold.jsonl");
+    let event = |seq: &str, time: &str, turn: &str| {
+        format!(r#"{{"type":"turn/start","seq":{seq},"time":{time},"data":{{"turn":{turn}}}}}"#) + "\n"
+    };
+    let mut runtime = Runtime::start_at(Some(&home.0));
+    runtime.says(INITIALIZE);
+    runtime.hears_from(r#""id":"i""#);
+    let resume = r#"{"id":"r","method":"session/resume","params":{"sessionId":"old"}}"#;
+    for (line, what) in [
+        (event("1", "5", "18446744073709551615"), r#"\"turn\" is not a whole number from 0 to 9007199254740991"#),
+        (event("1", "5", "9007199254740992"), r#"\"turn\" is not"#),
+        (event("1", "5", r#""2""#), r#"\"turn\" is not"#),
+        (event("18446744073709551615", "5", "2"), r#"\"seq\" is not"#),
+        (event("18446744073709551613", "5", "2"), r#"\"seq\" is not"#),
+        (event("-1", "5", "2"), r#"\"seq\" is not"#),
+        (event("1", "1e300", "2"), r#"\"time\" is not"#),
+        ("{}\n".to_owned(), "no event"),
+    ] {
+        // The second line is one that a crash has cut.
+        let log = event("0", "5", "1") + "{\"type\":\"turn\n" + &line;
+        std::fs::write(&file, &log).unwrap();
+        runtime.says(resume);
+        let answer = runtime.hears();
+        let expected = format!("{} is corrupt: line 3: {what}", file.display());
+        assert!(answer.contains(&expected), "{line}: {answer}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), log);
+    }
+    std::fs::write(&file, event("9007199254740991", "5", "9007199254740991")).unwrap();
+    runtime.says(resume);
+    assert!(runtime.hears().contains(r#""id":"r","result":{}"#));
+    runtime.says(&prompt("1", "old", "after"));
+    assert!(runtime.hears_from("turn/start").contains(r#""data":{"turn":9007199254740992}"#));
+}

@@ -8,9 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dsh_wire::json::Json;
-use dsh_wire::server::NewEvent;
-use dsh_wire::stdio::turns::{Answer, Step, SubAgent, ToolError, ToolOutput, ToolUse, TurnAgent, TurnError, Turns};
-use dsh_wire::stdio::{RequestError, ServeOptions, Served};
+use dsh_wire::server::{NewEvent, Opening, Refusal};
+use dsh_wire::stdio::turns::{
+    Answer, NewSession, Step, SubAgent, ToolError, ToolOutput, ToolUse, TurnAgent, TurnError, TurnHost, Turns,
+};
+use dsh_wire::stdio::{RequestError, ServeOptions, Served, Sink};
+use dsh_wire::wire::InitializeParams;
 
 use crate::connection::Connection;
 
@@ -151,6 +154,77 @@ fn failures_and_panics_leave_the_session_usable() {
         let end = lines.iter().find(|line| line.contains("turn/end")).unwrap();
         assert!(end.contains(&format!(r#""reason":{expected}"#)), "{end}");
     }
+    client.ends();
+}
+
+struct Echo;
+
+impl TurnAgent for Echo {
+    fn answer(&mut self, step: &mut Step<'_>) -> Result<Answer, TurnError> {
+        Ok(step.prompt_text().into())
+    }
+}
+
+/// Its logs panic at events of this type; how often, is counted.
+struct Unkept(&'static str, Arc<AtomicUsize>);
+
+impl TurnHost for Unkept {
+    fn open(&self, _: Opening, _: &InitializeParams, _: &Sink) -> Result<NewSession, Refusal> {
+        let (kind, panics) = (format!(r#""type":"{}""#, self.0), self.1.clone());
+        let mut new = NewSession::new(Echo);
+        new.keep = Some(Box::new(move |event| {
+            if event.contains(&kind) {
+                panics.fetch_add(1, Ordering::SeqCst);
+                panic!("disk full");
+            }
+        }));
+        Ok(new)
+    }
+}
+
+#[test]
+fn a_log_that_panics_leaves_the_session_usable() {
+    let failed =
+        r#"{"kind":"error","error":{"message":"the log of the session panicked: disk full","code":"UNKNOWN"}}"#;
+    let completed = r#"{"kind":"completed"}"#;
+    for (kind, first) in [
+        ("agent/inbox/spliced", failed),
+        ("turn/start", failed),
+        ("step/start", failed),
+        ("user/message", failed),
+        ("assistant/message", failed),
+        ("step/end", failed),
+        ("turn/end", completed),
+    ] {
+        let panics = Arc::new(AtomicUsize::new(0));
+        let mut client = Connection::new(Turns::new(Unkept(kind, panics.clone())), ServeOptions::default());
+        for (id, expected) in [(1, first), (2, completed)] {
+            client.says(&prompt(id, "s", "hi"));
+            let lines = client.hears_up_to("idle");
+            let end = lines.iter().find(|line| line.contains("turn/end")).unwrap();
+            assert!(end.contains(&format!(r#""reason":{expected}"#)), "{kind}: {end}");
+        }
+        client.says(r#"{"id":3,"method":"shutdown"}"#);
+        assert!(client.hears().contains(r#""id":3,"result""#), "{kind}");
+        assert_eq!(panics.load(Ordering::SeqCst), 1, "{kind}");
+    }
+}
+
+struct Old;
+
+impl TurnHost for Old {
+    fn open(&self, _: Opening, _: &InitializeParams, _: &Sink) -> Result<NewSession, Refusal> {
+        let mut new = NewSession::new(Echo);
+        new.turns = u64::MAX;
+        Ok(new)
+    }
+}
+
+#[test]
+fn turns_that_cannot_be_counted_are_refused() {
+    let mut client = Connection::new(Turns::new(Old), ServeOptions::default());
+    client.says(&prompt(1, "s", "hi"));
+    assert!(client.hears().contains("too many to count"));
     client.ends();
 }
 

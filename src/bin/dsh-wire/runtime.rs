@@ -95,7 +95,7 @@ pub(crate) struct Route {
 }
 
 /// The largest integer that JavaScript's numbers hold with all below it.
-const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+pub(crate) const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;

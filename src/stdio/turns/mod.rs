@@ -134,6 +134,7 @@ mod tool;
 
 use std::boxed::Box;
 use std::fmt;
+use std::format;
 use std::sync::Arc;
 
 pub use answer::{Answer, Failure, TurnError};
@@ -204,7 +205,11 @@ pub trait TurnHost: Send + Sync + 'static {
     }
 }
 
-/// Where the events of a session are kept, each one as its JSON text.
+/// `Number.MAX_SAFE_INTEGER`.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// Where the events of a session are kept, each one as its JSON text. If it panics, it is not called again, and the turn
+/// that runs ends with an error; the session goes on.
 pub type Keep = Box<dyn FnMut(&str) + Send>;
 
 /// A session that a [`TurnHost`] has opened.
@@ -212,7 +217,7 @@ pub type Keep = Box<dyn FnMut(&str) + Send>;
 pub struct NewSession {
     /// Who answers.
     pub agent: Box<dyn TurnAgent>,
-    /// Turns that it had before, where it goes on.
+    /// Turns that it had before, where it goes on. Above 2^53 − 1, more than clients can count, the session is refused.
     pub turns: u64,
     /// Where it works; where the route says, if `None`.
     pub cwd: Option<JsonString>,
@@ -299,6 +304,12 @@ impl AgentHost for Turns {
 
     fn open(&self, how: Opening, route: &InitializeParams, sink: Sink) -> Result<TurnSession, Refusal> {
         let new = self.host.open(how, route, &sink)?;
+        if new.turns > MAX_SAFE_INTEGER {
+            let (session, turns) = (sink.session(), new.turns);
+            return Err(Refusal::new(format!(
+                "cannot open session \"{session}\": {turns} turns are too many to count"
+            )));
+        }
         Ok(TurnSession::new(&self.host, new, route, sink, &self.pool))
     }
 }

@@ -52,6 +52,9 @@ fn steps(
             Err(TurnError::Failed { failure, .. }) => return Reason::Error { error: failure },
             Err(TurnError::Released) => return Reason::RELEASED,
         };
+        if let Some(error) = state.take_log_failure() {
+            return Reason::Error { error };
+        }
         let (cut, has_tools) = (answer.is_cut(), answer.tools().next().is_some());
         *last = Some(answer);
         if cut {

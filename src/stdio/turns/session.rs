@@ -3,6 +3,7 @@
 use std::boxed::Box;
 use std::collections::VecDeque;
 use std::format;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::string::ToString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,6 +21,7 @@ use crate::json::{Json, JsonBuf, JsonString};
 use crate::server::{NewEvent, Refusal};
 use crate::stdio::host::{Agent, PromptResponder, Sink};
 use crate::stdio::lanes::Lanes;
+use crate::stdio::panic;
 use crate::wire::InitializeParams;
 
 /// The threads on which turns are taken; one lane a session.
@@ -94,7 +96,10 @@ pub(super) struct Last {
 /// Tells the events of one session, and keeps them.
 struct Log {
     sink: Sink,
+    /// `None` once it has panicked.
     keep: Option<Keep>,
+    /// A panic of `keep` that no turn has ended with.
+    failure: Option<Failure>,
     /// The number of the last event.
     last: u64,
 }
@@ -108,13 +113,23 @@ impl Log {
         // It fails only where a client that does not read is to be let down.
         if let Ok(stamp) = self.sink.tell(&event.with_data(data.as_json().get().as_bytes())) {
             self.last = stamp.seq;
-            if let Some(keep) = &mut self.keep
+            if self.keep.is_some()
                 && let Ok(text) = serde_json::to_string(&event.with_data(&data).stamped(stamp))
             {
-                keep(&text);
+                self.keep(&text);
             }
         }
         self.last
+    }
+
+    /// Runs the author's code; after a panic, which the panic hook has told on stderr, nothing more is kept.
+    fn keep(&mut self, text: &str) {
+        let kept = catch_unwind(AssertUnwindSafe(|| self.keep.as_mut().map(|keep| keep(text))));
+        if let Err(panic) = kept {
+            self.keep = None;
+            let said = panic::text(&*panic).unwrap_or("no message");
+            self.failure = Some(Failure::new(format!("the log of the session panicked: {said}"), "UNKNOWN"));
+        }
     }
 }
 
@@ -191,7 +206,7 @@ impl Shared {
         let state = State {
             cwd: new.cwd.as_ref().map_or_else(|| home.clone(), |cwd| PathBuf::from(plain(cwd))),
             home,
-            log: Log { sink: sink.clone(), keep: new.keep, last: 0 },
+            log: Log { sink: sink.clone(), keep: new.keep, failure: None, last: 0 },
             inbox: VecDeque::new(),
             notes: VecDeque::new(),
             running: false,
@@ -213,7 +228,7 @@ impl Shared {
         }
     }
 
-    /// No code of others runs under the lock but a log's, which leaves nothing half done.
+    /// No code of others runs under the lock but a log's, whose panics are caught.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -247,6 +262,8 @@ impl Shared {
         let mut state = self.lock();
         let turn = state.turn;
         state.tell(&NewEvent::new("turn/end", &TurnEnd { turn, reason: &reason }));
+        // One at the end itself comes too late for this turn, and is not the next one's.
+        state.log.failure = None;
         state.last = Last { reason: Some(reason), answer };
         let next = if state.releasing { None } else { state.begin_turn() };
         if next.is_none() {
@@ -283,6 +300,11 @@ impl State {
     /// Tells an event; returns its number.
     pub(super) fn tell<D: Serialize + ?Sized>(&mut self, event: &NewEvent<'_, D>) -> u64 {
         self.log.tell(event)
+    }
+
+    /// What the turn has to end with, if its events could not be kept.
+    pub(super) fn take_log_failure(&mut self) -> Option<Failure> {
+        self.log.failure.take()
     }
 
     pub(super) fn last_seq(&self) -> u64 {

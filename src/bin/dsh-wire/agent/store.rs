@@ -11,6 +11,7 @@ use dsh_wire::stdio::turns::Keep;
 
 use super::event;
 use super::value::object;
+use crate::runtime::MAX_SAFE_INTEGER;
 
 /// Longest file name that an id is written out in.
 const LONGEST_NAME: usize = 120;
@@ -66,11 +67,15 @@ impl Store {
             ErrorKind::NotFound => Refusal::session_not_found(sink.session()),
             _ => cannot("read", sink.session(), &error),
         };
-        let mut file = File::options().read(true).append(true).open(self.path(sink.session())).map_err(failed)?;
+        let path = self.path(sink.session());
+        let mut file = File::options().read(true).append(true).open(&path).map_err(failed)?;
         lock(&file, sink.session())?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
-        let past = Past::read(&String::from_utf8_lossy(&bytes));
+        let past = Past::read(&String::from_utf8_lossy(&bytes)).map_err(|what| {
+            let (session, path) = (sink.session(), path.display());
+            Refusal::new(format!("cannot resume session \"{session}\": {path} is corrupt: {what}"))
+        })?;
         let mut log = Log::new(sink, file);
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             // The end of a line that was cut off; it must not spoil the next one.
@@ -151,28 +156,24 @@ impl Log {
 }
 
 impl Past {
-    /// What a log says. Lines that a crash has cut are passed over.
-    fn read(log: &str) -> Self {
+    /// What a log says, or which line is wrong. Lines that a crash has cut are passed over.
+    fn read(log: &str) -> Result<Self, String> {
         let mut past = Self::default();
-        for event in log.lines().filter_map(|line| Json::new(line).ok()) {
-            past.note(event);
+        for (line, number) in log.lines().zip(1..) {
+            if let Ok(event) = Json::new(line) {
+                past.note(event).map_err(|what| format!("line {number}: {what}"))?;
+            }
         }
-        past
+        Ok(past)
     }
 
-    fn note(&mut self, event: Json<'_>) {
-        let number = |json: Option<Json<'_>>| json.and_then(Json::as_u64);
-        let (Some(kind), Some(seq), Some(time), Some(data)) = (
-            event.member("type").and_then(Json::as_str),
-            number(event.member("seq")),
-            number(event.member("time")),
-            event.member("data"),
-        ) else {
-            return;
+    fn note(&mut self, event: Json<'_>) -> Result<(), String> {
+        let (Some(kind), Some(data)) = (event.member("type").and_then(Json::as_str), event.member("data")) else {
+            return Err("no event".to_owned());
         };
-        self.stamp = Some(Stamp { seq, time });
+        self.stamp = Some(Stamp { seq: count(event, "seq")?, time: count(event, "time")? });
         match &*kind.to_string_lossy() {
-            "turn/start" => (self.turn, self.in_turn) = (number(data.member("turn")).unwrap_or(self.turn + 1), true),
+            "turn/start" => (self.turn, self.in_turn) = (count(data, "turn")?, true),
             "turn/end" => self.in_turn = false,
             "working-directory/change" => self.cwd = data.member("cwd").and_then(Json::as_str).map(|cwd| cwd.to_buf()),
             "system/message" => self.has_system = true,
@@ -181,5 +182,12 @@ impl Past {
             "user/message" => self.context = event::context_of(data).or_else(|| self.context.take()),
             _ => {}
         }
+        Ok(())
     }
+}
+
+/// A number that is counted on from. What JavaScript cannot count with no runtime has written.
+fn count(of: Json<'_>, name: &str) -> Result<u64, String> {
+    let number = of.member(name).and_then(Json::as_u64).filter(|number| *number <= MAX_SAFE_INTEGER);
+    number.ok_or_else(|| format!("\"{name}\" is not a whole number from 0 to {MAX_SAFE_INTEGER}"))
 }
