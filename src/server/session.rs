@@ -159,8 +159,9 @@ pub struct Stamp {
 /// use dsh_wire::server::NewEvent;
 /// use dsh_wire::wire::SurfaceOp;
 ///
-/// # #[derive(serde::Serialize)] struct Result { ok: bool }
-/// let event = NewEvent { source_event_seqs: &[3], ..NewEvent::new("tool/result", &Result { ok: true }).append() };
+/// // Anything that serde writes as an object.
+/// let data = std::collections::BTreeMap::from([("isError", false)]);
+/// let event = NewEvent { source_event_seqs: &[3], ..NewEvent::new("tool/result", &data).append() };
 /// assert_eq!(event.surface_op, Some(SurfaceOp::Append));
 /// ```
 #[derive(Debug, Clone, Copy)]

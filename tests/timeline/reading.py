@@ -7,12 +7,22 @@ TURN_KINDS = {"turn/start": "turn", "step/start": "step", "tool/call": "tool"}
 
 def read(path):
     """The lines of a recording as (number, microseconds, direction, bytes, whether it ended in a newline)."""
+    # The beginnings of lines that came in pieces, by direction.
+    begun = {}
     for number, text in enumerate(path.read_text("utf-8").split("\n"), 1):
         if text:
             entry = json.loads(text)
-            line = entry["frame"].encode() if "frame" in entry else base64.b64decode(entry["frame_b64"])
-            if strip(line):
-                yield number, round(entry["t"] * 1e6), entry["dir"], line, entry.get("eol", True)
+            piece = entry["frame"].encode() if "frame" in entry else base64.b64decode(entry["frame_b64"])
+            way, micros = entry["dir"], round(entry["t"] * 1e6)
+            _, _, before = begun.pop(way, (number, micros, b""))
+            line = before + piece
+            if not entry.get("eol", True):
+                begun[way] = number, micros, line
+            elif strip(line):
+                yield number, micros, way, line, True
+    for way, (number, micros, line) in begun.items():
+        if strip(line):
+            yield number, micros, way, line, False
 
 
 def strip(line):
