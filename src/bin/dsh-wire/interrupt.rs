@@ -44,7 +44,8 @@ impl Interrupts {
                 match tokens.iter().find(|token| !token.is_aborted()) {
                     Some(token) => token.abort(),
                     None => {
-                        drop(emulate_default_handler(if came.load(Ordering::Acquire) == 2 { SIGINT } else { SIGTERM }))
+                        let last = i32::try_from(came.load(Ordering::Acquire)).unwrap_or(SIGTERM);
+                        let _ = emulate_default_handler(last);
                     }
                 }
             }

@@ -16,7 +16,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -127,6 +127,18 @@ impl Drop for Folder {
 
 /// A command that runs, killed when dropped.
 struct Running(Child);
+
+impl Running {
+    #[track_caller]
+    fn ends(&mut self, what: &str) -> ExitStatus {
+        let mut status = None;
+        wait_until(what, || {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -387,12 +387,8 @@ fn without_a_reader_of_stderr(mut command: Command) -> (ExitStatus, Vec<u8>) {
     let mut child = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     let mut came = Vec::new();
     child.0.stdout.take().unwrap().read_to_end(&mut came).unwrap();
-    let mut status = None;
-    wait_until("the tap exits", || {
-        status = child.0.try_wait().unwrap();
-        status.is_some()
-    });
-    (status.unwrap(), came)
+    let status = child.ends("the tap exits");
+    (status, came)
 }
 
 #[test]
@@ -455,12 +451,8 @@ fn a_signal_after_the_end_of_the_runtime_ends_the_waiting() {
     wait_until("the runtime is gone", || !Path::new(&format!("/proc/{pid}")).exists());
     assert!(child.0.try_wait().unwrap().is_none(), "it waits for the client");
     kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
-    let mut status = None;
-    wait_until("the tap ends", || {
-        status = child.0.try_wait().unwrap();
-        status.is_some()
-    });
-    assert_eq!(status.unwrap().code(), Some(4), "as the runtime did");
+    let status = child.ends("the tap ends");
+    assert_eq!(status.code(), Some(4), "as the runtime did");
     stdout.read_to_end(&mut came).unwrap();
     let all = recorded(&entries(&log), Direction::ServerToClient);
     assert_eq!(all.len(), 110_000 + pid.len() + 1, "the log has all of it");
@@ -505,12 +497,8 @@ fn a_signal_ends_the_tap_though_nobody_reads() {
     let stdout = child.0.stdout.take().unwrap();
     wait_until("it has much to say", || rustix::io::ioctl_fionread(&stdout).unwrap() > 40_000);
     kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
-    let mut status = None;
-    wait_until("the tap ends", || {
-        status = child.0.try_wait().unwrap();
-        status.is_some()
-    });
-    assert_eq!(status.unwrap().signal(), Some(15));
+    let status = child.ends("the tap ends");
+    assert_eq!(status.signal(), Some(15));
     let mut told = String::new();
     child.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert!(told.contains("of the runtime's stdout were not passed on, and went to the log only"), "{told}");

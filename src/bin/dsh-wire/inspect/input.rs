@@ -216,23 +216,22 @@ impl Format {
     /// Reads up to the end of the first line that is not blank, or further than an entry of the longest line goes. No
     /// frame has the members of an entry, so one is enough.
     fn find(source: &mut impl Read, limit: usize) -> io::Result<(Vec<u8>, Self)> {
-        // Each byte of the line may be written as an escape of six.
-        let longest = limit.saturating_mul(6).saturating_add(PIECE);
         let mut entries = EntryBuffer::with_limit(limit);
-        let (mut bytes, mut piece) = (Vec::new(), vec![0; PIECE]);
+        let longest = entries.lines().limit();
+        let (mut bytes, mut piece, mut blank) = (Vec::new(), vec![0; PIECE], 0);
         loop {
             let len = match source.read(&mut piece) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 outcome => outcome?,
             };
             let came = piece.get(..len).unwrap_or_default();
+            bytes.extend_from_slice(came);
+            let fresh = bytes.get(blank..).unwrap_or_default();
+            blank += fresh.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             // An entry is an object, perhaps behind a byte order mark.
-            let first = bytes.iter().chain(came).find(|byte| !byte.is_ascii_whitespace());
-            if first.is_some_and(|first| !matches!(first, b'{' | b'\xef')) {
-                bytes.extend_from_slice(came);
+            if bytes.get(blank).is_some_and(|first| !matches!(first, b'{' | b'\xef')) {
                 return Ok((bytes, Self::Raw));
             }
-            bytes.extend_from_slice(came);
             entries.push(came);
             if came.is_empty() {
                 entries.end_input();

@@ -36,9 +36,9 @@ use spool::{Recorder, Spool};
 ///
 /// Once the runtime has ended, what it has written is passed on, and then this ends, too. Its stdout waits for the client
 /// as long as it takes, or, where a signal to this had asked the runtime to end, until the client has taken nothing for 5
-/// seconds; so does its stderr in any case. Whatever the runtime has left behind
-/// is listened to until it says nothing for 250 ms, and for 2 seconds at most. A signal ends the waiting, and a second one
-/// this. What was not passed on is told on stderr.
+/// seconds; so does its stderr in any case. Whatever the runtime has left behind is listened to until it says nothing for
+/// 250 ms, and for 2 seconds at most. A signal ends the waiting, and a second one this. What was not passed on is told on
+/// stderr.
 ///
 /// The runtime gets HUP, INT, QUIT, TERM, USR1 and USR2 through this, each once, and has a process group of its own: what a
 /// terminal or a client sends to a whole group reaches the runtime, and not what it has started. A stop (Ctrl-Z) is for
@@ -92,7 +92,7 @@ pub(crate) fn tap(args: &Args) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::usage(format!("cannot write the log '{}': {error}", args.log.display())))?;
     let launch = args.environment.equip(crate::runtime::launch(&args.runtime)?)?;
     let life = Life::new().map_err(failed("open a pipe")).map(Arc::new)?;
-    let forwarding = signals::catch().map_err(failed("listen for signals"))?;
+    let forwarding = signals::catch(Arc::clone(&life)).map_err(failed("listen for signals"))?;
     let mut ours = Standard::take().map_err(failed("take the standard streams"))?;
     let mut child = start(&launch.stderr(Stderr::Tail))?;
     let pid = Pid::from_child(&child);
@@ -107,12 +107,12 @@ pub(crate) fn tap(args: &Args) -> Result<ExitCode, Failure> {
     }
     let spools = [Some(&log), view.as_ref()].into_iter().flatten().map(|consumer| Arc::clone(&consumer.spool));
     let recorder = Arc::new(Recorder::new(spools.collect()));
-    let flows = connect(&mut child, ours, Arc::clone(&life), &recorder).map_err(failed("start a thread"))?;
+    let flows = connect(&mut child, ours, life, &recorder).map_err(failed("start a thread"))?;
 
     // Waited for without taking the status: until then the process id is the runtime's alone.
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(rustix::process::waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
-    forwarding.stop(life);
+    forwarding.stop();
     let status = child.wait().map_err(failed("learn how the runtime ended"))?;
     for end in flows.drain() {
         tell_end(&end);

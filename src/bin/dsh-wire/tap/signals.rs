@@ -17,21 +17,24 @@ const FORWARDED: [Signal; 6] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::
 
 /// Where signals go.
 #[derive(Clone)]
-pub(super) struct Forwarding(Arc<Mutex<Target>>);
+pub(super) struct Forwarding {
+    target: Arc<Mutex<Target>>,
+    life: Arc<Life>,
+}
 
 enum Target {
     /// There is no runtime yet: what has come.
     Coming(Vec<Signal>),
-    /// A runtime whose process id is its own, and whether one has asked it to end.
-    There(Pid, bool),
+    /// A runtime whose process id is its own.
+    There(Pid),
     /// It has ended. The first signal is for those who wait for the client, the next one for all of us.
-    Gone(Arc<Life>),
+    Gone,
 }
 
 /// From now on these signals do not end us. Those that were ignored stay so, in us and in the runtime, which takes this
 /// from us when it is started.
-pub(super) fn catch() -> io::Result<Forwarding> {
-    let forwarding = Forwarding(Arc::new(Mutex::new(Target::Coming(Vec::new()))));
+pub(super) fn catch(life: Arc<Life>) -> io::Result<Forwarding> {
+    let forwarding = Forwarding { target: Arc::new(Mutex::new(Target::Coming(Vec::new()))), life };
     let (mut caught, raised) = UnixStream::pair()?;
     let ignored = ignored();
     let is_ignored = |signal: Signal| ignored >> (signal.as_raw() - 1) & 1 == 1;
@@ -71,33 +74,33 @@ fn ignored() -> u64 {
 impl Forwarding {
     /// The runtime has been started: it gets what has come so far, too.
     pub(super) fn to(&self, runtime: Pid) {
-        let before = self.aim(Target::There(runtime, false));
+        let before = self.aim(Target::There(runtime));
         if let Target::Coming(signals) = before {
             signals.into_iter().for_each(|signal| self.take(signal));
         }
     }
 
     /// The runtime has ended. Once this has returned, nothing is sent to it any more.
-    pub(super) fn stop(&self, life: Arc<Life>) {
-        if let Target::There(_, true) = self.aim(Target::Gone(Arc::clone(&life))) {
-            life.asked.store(true, Ordering::Release);
-        }
+    pub(super) fn stop(&self) {
+        self.aim(Target::Gone);
     }
 
     fn aim(&self, target: Target) -> Target {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), target)
+        std::mem::replace(&mut *self.target.lock().unwrap_or_else(PoisonError::into_inner), target)
     }
 
     fn take(&self, signal: Signal) {
-        match &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &mut *self.target.lock().unwrap_or_else(PoisonError::into_inner) {
             Target::Coming(signals) => signals.push(signal),
             // It has just ended, or is another user's: nothing to be done.
-            Target::There(pid, asked) => {
-                *asked |= !matches!(signal, Signal::USR1 | Signal::USR2);
+            Target::There(pid) => {
+                if !matches!(signal, Signal::USR1 | Signal::USR2) {
+                    self.life.asked.store(true, Ordering::Release);
+                }
                 let _ = rustix::process::kill_process(*pid, signal);
             }
-            Target::Gone(life) => {
-                if life.hurry.raise() {
+            Target::Gone => {
+                if self.life.hurry.raise() {
                     let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
                 }
             }
