@@ -13,20 +13,20 @@ use crate::corpus;
 /// One session for all events, so that every client sees them as those of one run.
 pub const SESSION: &str = "session-0";
 
-/// The frames of one blast.
+/// At least one frame of the corpus, and at most about so many bytes of them.
 pub fn frames(name: &str, bytes: usize) -> Vec<u8> {
     let name = corpus::NAMES.into_iter().find(|known| *known == name).expect("the name of a corpus");
     let text = String::from_utf8(corpus::generate(name, bytes.min(8 << 20)).bytes).expect("text");
     // Only notifications count as received.
     let lines = text.lines().filter(|line| line.contains("\"session.event\""));
-    let once: String = lines.flat_map(|line| [line, "\n"]).collect();
-    let once = once.replace("session-1", SESSION).replace("session-2", SESSION);
-    once.repeat((bytes / once.len()).max(1)).into_bytes()
+    let frames: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let frames = frames.replace("session-1", SESSION).replace("session-2", SESSION);
+    frames.repeat((bytes / frames.len()).max(1)).into_bytes()
 }
 
-/// Serves until the end of the input.
-pub fn serve(name: &str, bytes: usize) {
-    let frames = frames(name, bytes);
+/// Serves until the end of the input: blasts of `bytes`, of which `prepared` are prepared and written again and again.
+pub fn serve(name: &str, bytes: usize, prepared: usize) {
+    let frames = frames(name, prepared.min(bytes));
     // Without the buffer of `io::stdout`, which looks for line ends.
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned().expect("a descriptor"));
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned().expect("a descriptor"));
@@ -47,7 +47,7 @@ pub fn serve(name: &str, bytes: usize) {
         answer.extend_from_slice(id);
         let result: &[u8] = match method {
             b"\"blast\"" => {
-                stdout.write_all(&frames).expect("a reader");
+                (0..(bytes / frames.len()).max(1)).for_each(|_| stdout.write_all(&frames).expect("a reader"));
                 b",\"result\":{}}\n"
             }
             b"\"initialize\"" => {

@@ -1,11 +1,12 @@
 //! Measures the clients of dsh-wire against the pipe itself.
 //!
 //! - `dsh-wire-client-bench`: receiving, as ratios; repetitions take turns, and medians are shown.
+//! - `… cached`: the same from a runtime whose frames stay in its processor's cache, where the pipe costs a quarter.
 //! - `… trip`: round trips; pin it: `taskset -c 0 dsh-wire-client-bench trip`.
 //! - `… peers`: receiving, against other clients; with `--features peers`, and `tests/interop/setup` before.
 //! - `… memory`, `… paused`: peak memory, each in a process of its own.
 //! - `… tap DSH_WIRE`: a round trip through `dsh-wire tap`, and through two pipelines of `tee`, ÷ one without.
-//! - `… child CORPUS BYTES`: the fake runtime.
+//! - `… child CORPUS BYTES [PREPARED]`: the fake runtime.
 
 mod child;
 #[path = "../../peers/src/corpus.rs"]
@@ -37,23 +38,32 @@ pub const READ: usize = 64 << 10;
 /// Bytes of one blast.
 const BLAST: &str = "33554432";
 
+/// Bytes of frames that stay in a processor's cache.
+pub const CACHED: &str = "1048576";
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["child", "pong"] => child::pong(),
-        ["child", corpus, bytes] => child::serve(corpus, bytes.parse().expect("a number")),
+        ["child", corpus, bytes] => child::serve(corpus, number(bytes), usize::MAX),
+        ["child", corpus, bytes, prepared] => child::serve(corpus, number(bytes), number(prepared)),
         ["trip"] => trips(),
-        ["trip", which, count] => trip_loop(which, count.parse().expect("a number")),
+        ["trip", which, count] => trip_loop(which, number(count)),
         ["tap", dsh_wire] => tap::trips(dsh_wire),
         ["memory"] => memory(),
         ["paused"] => paused(),
         ["peers"] => peers::table(),
-        ["receive", which, corpus, turns] => receive_loop(which, corpus, turns.parse().expect("a number")),
-        [] => receive(&["small", "mix", "large"]),
-        [corpus] => receive(&[corpus]),
+        ["receive", which, corpus, turns] => receive_loop(which, corpus, number(turns)),
+        [] => receive(&["small", "mix", "large"], BLAST),
+        ["cached"] => receive(&["small", "mix", "large"], CACHED),
+        [corpus] => receive(&[corpus], BLAST),
         _ => panic!("see the head of main.rs"),
     }
+}
+
+fn number(text: &str) -> usize {
+    text.parse().expect("a number")
 }
 
 pub fn launch(args: &[&str]) -> Launch {
@@ -85,10 +95,10 @@ fn shared(client: &SharedClient, events: &SharedSubscription, total: usize) -> u
     total
 }
 
-fn receive(corpora: &[&str]) {
+fn receive(corpora: &[&str], prepared: &str) {
     println!("time ÷ (read, split at \\n, discard), medians of 15 turns");
     for corpus in corpora {
-        let args = ["child", corpus, BLAST];
+        let args = ["child", corpus, BLAST, prepared];
         let mut raw = Raw::spawn(&args);
         let total = raw.blast();
         let mut driven = HarnessClient::spawn(&launch(&args)).expect("a child");
