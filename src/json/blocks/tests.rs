@@ -240,6 +240,7 @@ fn it_agrees_with_the_plain_path_at_every_alignment() {
             r#"{"v":tru}"#,
             r#"{"v":"\u00fF\\\""}"#,
             r#"{"v":"\u00g0"}"#,
+            r#"{"v":"\u000\n"}"#,
             r#"{"v":"\x"}"#,
             "{\"v\":\"\u{1}\"}",
             r#"{"v":[[],{},""]}"#,
