@@ -64,7 +64,7 @@ pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
 
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
 use crate::peer::{self, AbortToken, AnswerError, CallId, Dropped, Mark, Output, Peer, Reply, SendError};
-use crate::wire::{Decode, Method, Notification, NotificationBody};
+use crate::wire::{Decode, Method, Notification};
 use subscription::Subscriptions;
 
 /// The client's end of one connection.
@@ -308,12 +308,15 @@ impl Client {
         let counters = &mut self.counters;
         Some(match incoming.into_next_event()? {
             peer::Event::Notification { method, params } => {
-                let (notification, well_formed) = read(method, params);
                 counters.notifications += 1;
-                counters.malformed += u64::from(!well_formed);
+                let notification = Notification::read(method, params, || counters.malformed += 1);
                 self.reports_status |= notification.status().is_some();
                 self.tree.note(&notification);
-                self.subscriptions.offer(&notification, &self.tree);
+                if !self.subscriptions.is_empty() {
+                    // A copy, so that what is lent has no address yet and is built in its last place.
+                    let seen = notification;
+                    self.subscriptions.offer(&seen, &self.tree);
+                }
                 Event::Notification { notification, tree: &self.tree }
             }
             peer::Event::Response { call, tag, outcome } => {
@@ -507,11 +510,7 @@ impl Default for Client {
     }
 }
 
-/// Reads a notification, whatever its params are: if not as they must be, as one of an unknown method. Says whether
-/// they were.
-pub(crate) fn read<'a>(method: JsonStr<'a>, params: Json<'a>) -> (Notification<'a>, bool) {
-    match Notification::decode(method, params) {
-        Ok(notification) => (notification, true),
-        Err(_) => (Notification { method, params, body: NotificationBody::Unknown }, false),
-    }
+/// Reads a notification, whatever its params are: if not as they must be, as one of an unknown method.
+pub(crate) fn read<'a>(method: JsonStr<'a>, params: Json<'a>) -> Notification<'a> {
+    Notification::read(method, params, || {})
 }

@@ -301,7 +301,7 @@ pub fn text_delta<'a>(notification: &Notification<'a>) -> Option<JsonStr<'a>> {
 }
 
 fn view(buf: &NotificationBuf) -> Notification<'_> {
-    read(buf.method.as_json_str(), buf.params.as_json()).0
+    read(buf.method.as_json_str(), buf.params.as_json())
 }
 
 /// Whether an event can only stand inside a turn, behind the receipt.

@@ -137,7 +137,7 @@ impl Delivery {
     #[must_use]
     pub fn notification(&self) -> Option<Notification<'_>> {
         match self {
-            Self::Notification(buf) => Some(read(buf.method.as_json_str(), buf.params.as_json()).0),
+            Self::Notification(buf) => Some(read(buf.method.as_json_str(), buf.params.as_json())),
             Self::Lagged(_) => None,
         }
     }
@@ -217,6 +217,10 @@ impl Subscriptions {
 
     pub(super) fn len(&self) -> usize {
         self.live.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.live.is_empty()
     }
 
     pub(super) fn offer(&mut self, notification: &Notification<'_>, tree: &SessionTree) {
@@ -324,7 +328,7 @@ mod tests {
 
     fn offer(subscriptions: &mut Subscriptions, method: &str, params: &str) {
         let method = JsonString::from(method);
-        let notification = read(method.as_json_str(), Json::new(params).unwrap()).0;
+        let notification = read(method.as_json_str(), Json::new(params).unwrap());
         subscriptions.offer(&notification, &SessionTree::new());
     }
 

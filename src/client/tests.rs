@@ -119,7 +119,7 @@ fn a_run_until_finished_goes_on_also_where_the_answer_comes_after_the_turn() {
     let tree = SessionTree::new();
     let show = |run: &mut Run, method: &str, params: &str| {
         let method = JsonString::from(method);
-        let place = run.observe(&read(method.as_json_str(), Json::new(params).unwrap()).0, &tree);
+        let place = run.observe(&read(method.as_json_str(), Json::new(params).unwrap()), &tree);
         while run.next_held().is_some() {}
         place
     };
@@ -294,6 +294,6 @@ fn a_run_of_old_streams_before_its_answer() {
 fn text_deltas_are_found() {
     let params = r#"{"sessionId":"s","event":{"type":"assistant/chunk","seq":2,"time":0,"data":{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"he"}}}}"#;
     let method = JsonString::from("session.event");
-    let (notification, _) = read(method.as_json_str(), Json::new(params).unwrap());
+    let notification = read(method.as_json_str(), Json::new(params).unwrap());
     assert_eq!(text_delta(&notification).unwrap(), "he");
 }

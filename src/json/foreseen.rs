@@ -8,6 +8,8 @@ use super::walk::LongItem;
 /// foreseen; what it is instead is for a walk over the members to find out.
 ///
 /// The caller has to ask for a value, a string or a count only where the text it [passed](Self::pass) leads up to one.
+///
+/// Everything is inlined, so that what is read stays in registers until it is stored where it belongs.
 pub(crate) struct Foreseen<'a> {
     /// Known to be JSON.
     text: &'a str,
@@ -39,7 +41,7 @@ impl<'a> Foreseen<'a> {
     }
 
     /// A string.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn string(&mut self) -> Option<JsonStr<'a>> {
         if self.rest().first() != Some(&b'"') {
             return None;
@@ -51,7 +53,7 @@ impl<'a> Foreseen<'a> {
     }
 
     /// The leading digits of a number, of which there may be up to 15.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count(&mut self) -> Option<u64> {
         let (high, low) = self.rest().first_chunk::<16>()?.split_first_chunk::<8>()?;
         let (count, len) = match leading_digits(*high) {
@@ -67,7 +69,7 @@ impl<'a> Foreseen<'a> {
     }
 
     /// A value of any kind.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&mut self) -> Option<Json<'a>> {
         let end = self.long.end_from(self.at).unwrap_or_else(|| scan::value_end(self.text.as_bytes(), self.at));
         let value = self.text.get(self.at..end)?;

@@ -13,27 +13,28 @@ use super::value::{Json, JsonStr, Kind};
 ///
 /// From the bracket or comma before the item to the one behind it, as offsets in the text of the value, which has no
 /// white space between tokens. 0 and 0 where there is none.
+///
+/// The end in the high half of one word, the start in the low one: a value is moved in words, and the processor waits
+/// where it reads one that was written in halves.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LongItem {
-    start: u32,
-    end: u32,
-}
+pub(crate) struct LongItem(u64);
 
 impl LongItem {
-    pub(crate) const NONE: Self = Self { start: 0, end: 0 };
+    pub(crate) const NONE: Self = Self(0);
 
     /// From offsets in a text in which the value begins at `origin`.
     pub(crate) fn new(origin: usize, start: usize, end: usize) -> Self {
         let offset = |at: usize| at.checked_sub(origin).and_then(|at| u32::try_from(at).ok());
         match (offset(start), offset(end)) {
-            (Some(start), Some(end)) => Self { start, end },
+            (Some(start), Some(end)) => Self(u64::from(end) << 32 | u64::from(start)),
             _ => Self::NONE,
         }
     }
 
     /// The end of the item, if `at` is in it.
     pub(super) fn end_from(self, at: usize) -> Option<usize> {
-        (self.start as usize..self.end as usize).contains(&at).then_some(self.end as usize)
+        let (start, end) = (self.0 as u32 as usize, (self.0 >> 32) as usize);
+        (start..end).contains(&at).then_some(end)
     }
 }
 

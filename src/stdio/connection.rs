@@ -207,11 +207,11 @@ impl Connection {
 
     /// Takes out everything that came.
     pub(super) fn drain(&mut self, observe: Observer<'_>) {
-        while let Some(event) = self.client.next_event() {
-            journal::event(&event);
+        while let Some(event) = &self.client.next_event() {
+            journal::event(event);
             match event {
-                Event::Notification { notification, tree } => observe(&notification, tree),
-                Event::Ended(call) => self.ended_calls.push(call),
+                Event::Notification { notification, tree } => observe(notification, tree),
+                Event::Ended(call) => self.ended_calls.push(*call),
                 _ => {}
             }
         }

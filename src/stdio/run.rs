@@ -377,7 +377,7 @@ impl<'r> Progress<'r> {
 
     fn take_held(&mut self) {
         while let Some((buf, _)) = self.run.next_held() {
-            self.show(&crate::client::read(buf.method.as_json_str(), buf.params.as_json()).0);
+            self.show(&crate::client::read(buf.method.as_json_str(), buf.params.as_json()));
             if !self.options.discard {
                 self.notifications.push(buf);
             }

@@ -42,14 +42,39 @@ impl<'a> Notification<'a> {
     /// Params of a known method that are not as they must be; method and params are still with the caller.
     #[inline]
     pub fn decode(method: JsonStr<'a>, params: Json<'a>) -> Result<Self, DecodeError> {
-        if method.get() == "\"session.event\""
-            && let Some(event) = SessionEventParams::in_order(params)
-        {
-            return Ok(Self { method, params, body: NotificationBody::SessionEvent(event) });
+        match Self::usual(method, params) {
+            Some(notification) => Ok(notification),
+            None => Self::decode_any(method, params),
         }
-        Self::decode_any(method, params)
     }
 
+    /// As [`decode`](Self::decode), but whatever the params are: where not as they must be, as of an unknown method, and
+    /// `malformed` is called.
+    #[inline(always)]
+    pub(crate) fn read(method: JsonStr<'a>, params: Json<'a>, malformed: impl FnOnce()) -> Self {
+        let any = || {
+            Self::decode_any(method, params).unwrap_or_else(|_| {
+                malformed();
+                Self { method, params, body: NotificationBody::Unknown }
+            })
+        };
+        Self::usual(method, params).unwrap_or_else(any)
+    }
+
+    /// Those that come in numbers; see [`SessionEventParams::in_order`].
+    #[inline(always)]
+    fn usual(method: JsonStr<'a>, params: Json<'a>) -> Option<Self> {
+        if method.get() != "\"session.event\"" {
+            return None;
+        }
+        SessionEventParams::in_order(params).map(|event| Self {
+            method,
+            params,
+            body: NotificationBody::SessionEvent(event),
+        })
+    }
+
+    #[inline(never)]
     fn decode_any(method: JsonStr<'a>, params: Json<'a>) -> Result<Self, DecodeError> {
         let body = match &*method.to_string_lossy() {
             SessionEventParams::METHOD => NotificationBody::SessionEvent(SessionEventParams::in_any_order(params)?),
@@ -168,7 +193,7 @@ impl<'a> SessionEventParams<'a> {
 
     /// What [`Decode`] gives, for events as the official runtime writes them, which are all that come in numbers: these
     /// members, in this order, no white space.
-    #[inline]
+    #[inline(always)]
     fn in_order(json: Json<'a>) -> Option<Self> {
         let mut text = Foreseen::new(json);
         text.pass(b"{\"sessionId\":")?;
