@@ -6,6 +6,7 @@ mod requests;
 use std::borrow::Cow;
 use std::format;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::string::String;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,10 +148,12 @@ impl HarnessClient {
         let mut now = self.connection.now();
         let call = self.send_call(method, params, &self.limits(options, now))?;
         loop {
-            if let Err(error) = self.turn(now, None, Aim::Input, &mut |_, _| {}) {
+            // The callback for stderr may panic, and nobody asks for the end of this call any more then.
+            let turned = catch_unwind(AssertUnwindSafe(|| self.turn(now, None, Aim::Input, &mut |_, _| {})));
+            if !matches!(turned, Ok(Ok(_))) {
                 self.connection.client.abandon(call.id());
-                return Err(error);
             }
+            turned.unwrap_or_else(|panic| resume_unwind(panic))?;
             if let Some(end) = self.connection.client.take(&call) {
                 return end.map_err(|failure| self.failed(method, options.timeout_within(&self.options), failure));
             }
@@ -299,7 +302,7 @@ impl HarnessClient {
     ) -> Result<Moved, Error> {
         self.before_turn();
         let moved = self.connection.turn(now, until, aim, observe)?;
-        self.after_turn();
+        self.forget_dropped_calls();
         Ok(moved)
     }
 
@@ -307,7 +310,7 @@ impl HarnessClient {
     pub(super) fn turn_at_once(&mut self, wanted: bool) -> Option<Patience> {
         self.before_turn();
         let wait = self.connection.turn_at_once(wanted, &mut |_, _| {});
-        self.after_turn();
+        self.forget_dropped_calls();
         wait
     }
 
@@ -316,7 +319,7 @@ impl HarnessClient {
         self.choose_requests();
     }
 
-    fn after_turn(&mut self) {
+    pub(super) fn forget_dropped_calls(&mut self) {
         let Connection { client, ended_calls, .. } = &mut self.connection;
         self.calls.forget_dropped(ended_calls.drain(..), client);
     }

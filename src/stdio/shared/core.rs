@@ -109,6 +109,8 @@ impl State {
         connection.client.unsubscribe_all();
         connection.fail(why.map_or(Cause::ClosedHere, Cause::Stopped));
         connection.drain(&mut |_, _| {});
+        // There will be no other turn that does.
+        self.client.forget_dropped_calls();
     }
 
     /// Whether reading has stopped and should go on.
