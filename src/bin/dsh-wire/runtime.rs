@@ -156,6 +156,11 @@ impl RuntimeArgs {
         self.timeout.get_or_insert(limit);
     }
 
+    /// Whether what the runtime writes to stderr comes to us.
+    pub(crate) fn keeps_stderr(&self) -> bool {
+        self.stderr == StderrTo::Tail
+    }
+
     /// The time that was given, from now on.
     pub(crate) fn time(&self) -> Time {
         Time::start(self.timeout)
