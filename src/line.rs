@@ -457,6 +457,8 @@ mod tests {
                 assert_eq!(cut, whole, "limit {limit}, chunk {chunk}");
                 assert_eq!(lines.examined, stream.len() as u64, "limit {limit}, chunk {chunk}");
                 assert_eq!((lines.lines(), lines.buffered()), (10, 0));
+                // Where each blank line is within the limit.
+                assert!(lines.blank_lines() == 4 || limit < 3, "{}", lines.blank_lines());
             }
         }
     }
@@ -473,6 +475,19 @@ mod tests {
             ]
         );
         assert_eq!(lines.blank_lines(), 0);
+    }
+
+    #[test]
+    fn what_has_come_is_counted() {
+        let mut lines = LineBuffer::new();
+        lines.push(b"{}\n[1");
+        assert_eq!((lines.lines(), lines.buffered()), (0, 5));
+        assert!(lines.next_line().is_some() && lines.next_line().is_none());
+        assert_eq!((lines.lines(), lines.buffered()), (1, 2));
+        lines.push(b"]\n\n \t");
+        lines.end_input();
+        assert!(lines.next_line().is_some() && lines.next_line().is_none());
+        assert_eq!((lines.lines(), lines.blank_lines(), lines.buffered()), (4, 2, 0));
     }
 
     #[test]
@@ -493,11 +508,17 @@ mod tests {
     fn a_long_line_takes_little_more_than_its_length_and_gives_it_back() {
         let mut lines = LineBuffer::new();
         let piece = vec![b'x'; 64 << 10];
-        for _ in 0..256 {
+        let mut grown = 0;
+        // Not a power of two, so that doubling shows.
+        for _ in 0..400 {
+            let before = lines.buf.capacity();
             lines.push(&piece);
+            grown += u32::from(lines.buf.capacity() != before);
             assert!(lines.next_line().is_none());
         }
-        let len = 256 * piece.len();
+        let len = 400 * piece.len();
+        // Four times the double, then an eighth at a time.
+        assert!(grown < 40, "the line was moved {grown} times");
         assert!(lines.buf.capacity() <= len + len / 8 + piece.len(), "{} bytes", lines.buf.capacity());
         lines.push(b"\n");
         assert!(matches!(lines.next_line(), Some(Line::Whole { bytes, .. }) if bytes.len() == len));
@@ -514,6 +535,29 @@ mod tests {
             lines.push(&piece);
             while lines.next_line().is_some() {}
             assert!(lines.buf.capacity() <= 16 << 10, "{} bytes", lines.buf.capacity());
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_is_never_empty_stays_small() {
+        let mut lines = LineBuffer::new();
+        lines.push(b"a");
+        for _ in 0..100_000 {
+            lines.push(b"\n");
+            lines.push(b"a");
+            assert!(matches!(lines.next_line(), Some(Line::Whole { bytes: b"a", .. })));
+        }
+        assert!(lines.buf.capacity() <= 16 << 10, "{} bytes", lines.buf.capacity());
+    }
+
+    #[test]
+    fn an_empty_buffer_is_kept_unless_it_is_large() {
+        let mut lines = LineBuffer::new();
+        for (len, kept) in [(3 << 20, true), (5 << 20, false)] {
+            lines.push(&[vec![b'x'; len], vec![b'\n']].concat());
+            while lines.next_line().is_some() {}
+            lines.push(b"{}\n");
+            assert_eq!(lines.buf.capacity() > len, kept, "{len}: {} bytes", lines.buf.capacity());
         }
     }
 

@@ -172,3 +172,28 @@ impl Drop for LineWriter<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_in_pieces_make_the_same_line() {
+        let (mut whole, mut pieces) = (b"before\n".to_vec(), b"before\n".to_vec());
+        let params = serde_json::json!({"a": [1, 2]});
+        let len = encode_notification(&mut whole, "n", &params).unwrap();
+        let len_of_pieces = encode_notification_with(&mut pieces, "n", |line| {
+            line.text(r#"{"a":"#).raw(b"[1,").value(&2)?;
+            line.text("]}");
+            Ok(())
+        });
+        assert_eq!((len_of_pieces.unwrap(), pieces.len()), (len, len + 7));
+        assert_eq!(pieces, whole);
+        encode_notification_with(&mut pieces, "n", |line| {
+            line.text("{");
+            line.value(&alloc::collections::BTreeMap::from([([1], 1)]))
+        })
+        .unwrap_err();
+        assert_eq!(pieces, whole, "what cannot be written leaves nothing");
+    }
+}

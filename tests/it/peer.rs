@@ -163,6 +163,89 @@ fn connections_choose_ids_of_their_own() {
 }
 
 #[test]
+fn connections_of_one_seed_use_the_same_ids() {
+    let first = |seed| {
+        let mut peer: Peer<&str> = Peer::with_seed(seed);
+        peer.request("m", &(), "", None).unwrap();
+        sent(&mut peer)
+    };
+    assert_eq!(first(1), first(1));
+    assert_ne!(first(1), first(2));
+}
+
+#[test]
+#[cfg(feature = "std")]
+fn reading_is_pushing_what_was_read() {
+    let stream = b"{\"method\":\"a\"}\n{\"method\":\"b\"}\n";
+    let mut peer: Peer<&str> = Peer::with_seed(1);
+    let (mut source, mut seen) = (&stream[..], 0);
+    loop {
+        match peer.read_from(&mut source).unwrap() {
+            0 => break,
+            len => seen += len,
+        }
+    }
+    assert_eq!(seen, stream.len());
+    assert_eq!(events(&mut peer), ["notification a {}", "notification b {}"]);
+}
+
+#[test]
+fn both_halves_are_the_peer() {
+    let mut peer: Peer<&str> = Peer::with_seed(1);
+    peer.push(b"{\"method\":\"n\"}\n{\"id\":1,\"method\":\"r\"}\n{\"id\":2,\"method\":\"r\"}\n");
+    let (mut incoming, mut outgoing) = peer.split();
+    while let Some(event) = incoming.next_event() {
+        match event {
+            Event::Notification { method, .. } => outgoing.notify(&method.to_string(), &()).unwrap(),
+            Event::Request { reply, .. } if reply.id().get() == "1" => outgoing.answer(reply, &true).unwrap(),
+            Event::Request { reply, .. } => outgoing.refuse(reply, 7, "no", None::<&()>).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(
+        sent(&mut peer),
+        [
+            r#"{"jsonrpc":"2.0","method":"n"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":true}"#,
+            r#"{"jsonrpc":"2.0","id":2,"error":{"code":7,"message":"no"}}"#,
+        ]
+    );
+}
+
+#[test]
+fn answers_that_wait_are_counted_until_they_have_left() {
+    let mut peer: Peer<&str> = Peer::with_seed(1);
+    peer.push(b"{\"id\":1,\"method\":\"r\"}\n{\"id\":2,\"method\":\"r\"}\n");
+    let mut replies = Vec::new();
+    while let Some(Event::Request { reply, .. }) = peer.next_event() {
+        replies.push(reply);
+    }
+    assert_eq!(peer.answers_waiting(), 0);
+    peer.notify("n", &json!({"text": "x".repeat(1000)})).unwrap();
+    let other = peer.outgoing().len();
+    let mut answers = 0;
+    for reply in replies {
+        let before = peer.outgoing().len();
+        peer.answer(reply, &"y".repeat(500)).unwrap();
+        answers += peer.outgoing().len() - before;
+        assert_eq!(peer.answers_waiting(), answers);
+    }
+    peer.notify("n", &()).unwrap();
+    assert_eq!(peer.answers_waiting(), answers, "what is no answer does not count");
+    let leave = |peer: &mut Peer<&str>, mut len: usize| {
+        while len > 0 {
+            let piece = peer.outgoing().bytes().len().min(len);
+            peer.outgoing().consume(piece);
+            len -= piece;
+        }
+    };
+    leave(&mut peer, other + answers - 1);
+    assert!(peer.answers_waiting() >= 1);
+    leave(&mut peer, 1);
+    assert_eq!(peer.answers_waiting(), 0);
+}
+
+#[test]
 fn small_frames_leave_in_few_pieces() {
     let mut peer: Peer<&str> = Peer::with_seed(1);
     for _ in 0..1000 {
