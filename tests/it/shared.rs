@@ -480,7 +480,9 @@ fn a_callback_that_panics_over_last_words_changes_nothing_of_the_end() {
     let client = client.into_shared().unwrap();
     close(&client);
     let report = client.close();
-    assert_eq!((report.exit, &*report.stderr.text()), (Some(Exit::Code(3)), "ill\n"), "{report:?}");
+    assert_eq!(report.exit, Some(Exit::Code(3)));
+    // Its shell may have had to say that it was ended.
+    assert!(report.stderr.text().ends_with("ill\n"), "{report:?}");
 }
 
 #[test]

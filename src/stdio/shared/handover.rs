@@ -122,3 +122,50 @@ impl Handover {
         deserted
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that has been left to rest, since a call was alone.
+    fn at_rest() -> Handover {
+        let mut handover = Handover::new();
+        handover.note_look(true);
+        assert!(handover.is_alone() && !handover.may_lead());
+        assert_eq!(handover.rest(), Some(REST));
+        handover
+    }
+
+    #[test]
+    fn the_thread_rests_while_a_call_leads_and_is_called_back_at_its_end() {
+        let mut handover = at_rest();
+        assert!(handover.may_lead());
+        handover.lead();
+        assert!(!handover.may_lead(), "one at a time");
+        assert!(handover.wants_waking(true) && !handover.call_back(true), "the work is for the call that leads");
+        assert!(handover.rests_on());
+        assert_eq!(handover.rest(), None);
+        handover.end_lead();
+        assert!(handover.call_back(false), "nobody pumps");
+        assert!(!handover.rests_on() && !handover.may_lead());
+    }
+
+    #[test]
+    fn a_short_rest_ends_with_its_time_or_with_work() {
+        let mut handover = at_rest();
+        assert!(!handover.call_back(false));
+        handover.note_look(true);
+        assert!(handover.rests_on(), "another call has been there meanwhile");
+        assert_eq!(handover.rest(), Some(REST));
+        assert!(!handover.rests_on(), "nobody has");
+        for (poked, work) in [(true, false), (false, true)] {
+            let mut handover = at_rest();
+            if poked {
+                handover.poke();
+            }
+            assert!(handover.call_back(work));
+            handover.note_look(true);
+            assert!(!handover.rests_on());
+        }
+    }
+}
