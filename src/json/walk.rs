@@ -152,3 +152,33 @@ impl<'a> Iterator for Elements<'a> {
         if self.0.done() { None } else { Some(self.0.take()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn a_walk_goes_on_behind_a_value_that_was_walked_over_in_part_or_whole() {
+        for text in [r#"{"a":{"b":[1],"c":2},"d":3}"#, "{ \"a\" : { \"b\" : [ 1 ] , \"c\":2 } , \"d\" : 3 }"] {
+            for taken in 0..=3 {
+                let mut members = Json::new(text).unwrap().members();
+                assert_eq!(members.next_name().map(JsonStr::get), Some("\"a\""));
+                let inner =
+                    members.walk_value(|inner| inner.take(taken).map(|(name, _)| name.get()).collect::<Vec<_>>());
+                assert_eq!(inner.as_deref(), ["\"b\"", "\"c\""].get(..taken.min(2)), "{text}");
+                assert_eq!(
+                    members.next().map(|(name, value)| (name.get(), value.get())),
+                    Some(("\"d\"", "3")),
+                    "{text}"
+                );
+                assert!(members.next().is_none());
+            }
+        }
+        let mut members = Json::new(r#"{"a":[{}],"b":1}"#).unwrap().members();
+        members.next_name();
+        assert!(members.walk_value(|_| ()).is_none(), "no object");
+        assert_eq!(members.take_value().get(), "[{}]");
+    }
+}

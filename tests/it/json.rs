@@ -155,8 +155,11 @@ fn members_and_elements_keep_their_text() {
     let elements: Vec<_> = json.member("a").unwrap().elements().map(Json::get).collect();
     assert_eq!(elements, ["1", "\"}\\\"]\"", "{ }"]);
     assert_eq!(json.elements().count(), 0);
+    assert_ne!(json.member("a"), json.member("b"));
     let kinds: Vec<_> = Json::new("[null,true,1,\"\",[],{}]").unwrap().elements().map(Json::kind).collect();
     assert_eq!(kinds, [Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object]);
+    let names = ["null", "a boolean", "a number", "a string", "an array", "an object"];
+    assert!(kinds.iter().map(ToString::to_string).eq(names), "{kinds:?}");
 }
 
 #[test]

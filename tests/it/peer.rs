@@ -319,6 +319,17 @@ fn a_token_refuses_ends_and_leaves_nothing() {
 }
 
 #[test]
+fn a_token_wakes_once_when_it_is_set() {
+    let (sender, woken) = std::sync::mpsc::channel();
+    let token = AbortToken::waking("enough", move || sender.send(()).unwrap());
+    assert!(woken.try_recv().is_err() && !token.is_aborted());
+    token.abort();
+    assert!(woken.try_recv().is_ok() && token.is_aborted());
+    token.clone().abort();
+    assert!(woken.try_recv().is_err());
+}
+
+#[test]
 fn a_frame_that_has_begun_is_finished_and_its_late_response_reported() {
     let mut peer = Peer::with_seed(1);
     let call = peer.request("m", &"x".repeat(1000), "call", None).unwrap();

@@ -244,6 +244,7 @@ fn it_agrees_with_the_plain_path_at_every_alignment() {
             r#"{"v":"\u00fF\\\""}"#,
             r#"{"v":"\u00g0"}"#,
             r#"{"v":"\u000\n"}"#,
+            r#"{"v":"\/\b\f\n\r\t"}"#,
             r#"{"v":"\x"}"#,
             "{\"v\":\"\u{1}\"}",
             r#"{"v":[[],{},""]}"#,
