@@ -278,3 +278,80 @@ impl Output<'_> {
         self.0.consume(n);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn write(len: usize) -> impl FnOnce(&mut Vec<u8>) -> Result<usize, ()> {
+        move |out| {
+            out.extend(vec![b'x'; len]);
+            Ok(len)
+        }
+    }
+
+    /// Takes all bytes out; returns how many segments held them.
+    fn drain(queue: &mut Queue) -> usize {
+        let mut segments = 0;
+        while queue.len() > 0 {
+            segments += usize::from(!queue.front().is_empty());
+            queue.consume(queue.front().len());
+        }
+        segments
+    }
+
+    #[test]
+    fn buffers_are_used_again_unless_they_are_many_or_large() {
+        let mut queue = Queue::default();
+        for _ in 0..SPARES + 10 {
+            while queue.segments.back().is_none_or(|back| back.bytes.len() < FILLED) {
+                queue.append(write(500)).unwrap();
+            }
+            queue.append(write(500)).unwrap();
+        }
+        queue.append_withdrawable(write(SEGMENT * 4)).unwrap();
+        assert!(drain(&mut queue) > SPARES + 10);
+        assert_eq!(queue.spares.len(), SPARES);
+        assert!(
+            queue.spares.iter().all(|spare| spare.is_empty() && (FILLED..=SEGMENT * 2).contains(&spare.capacity()))
+        );
+        queue.append_withdrawable(write(1)).unwrap();
+        assert_eq!(queue.spares.len(), SPARES - 1);
+        drain(&mut queue);
+        assert_eq!(queue.spares.len(), SPARES);
+        let mut queue = Queue::default();
+        queue.append_withdrawable(write(SEGMENT * 4)).unwrap();
+        drain(&mut queue);
+        assert!(queue.spares.is_empty(), "a large one is not kept");
+    }
+
+    /// Frames that stay stand before those that are withdrawn, and one behind each hundredth.
+    #[test]
+    fn frames_withdrawn_from_between_others_leave_little_and_take_nothing_along() {
+        for kept_before in [1, 10, EMPTIED * 4] {
+            let mut queue = Queue::default();
+            let mut kept = 0;
+            let mut keep = |queue: &mut Queue| {
+                queue.append_withdrawable(write(7)).unwrap();
+                kept += 1;
+            };
+            (0..kept_before).for_each(|_| keep(&mut queue));
+            for round in 0..5000 {
+                let frame = queue.append_withdrawable(write(1000)).unwrap();
+                if round % 100 == 0 {
+                    keep(&mut queue);
+                }
+                // Somebody else's, so that this one is not the last.
+                let other = queue.append_withdrawable(write(10)).unwrap();
+                assert!(queue.withdraw(frame) && queue.withdraw(other));
+            }
+            assert_eq!(queue.len(), kept * 7);
+            assert!(queue.segments.len() <= kept * 2 + EMPTIED, "{} segments", queue.segments.len());
+            assert_eq!(queue.segments.iter().filter(|segment| segment.is_emptied()).count(), queue.emptied);
+            assert_eq!(drain(&mut queue), kept);
+            assert_eq!((queue.segments.len(), queue.emptied), (0, 0));
+        }
+    }
+}

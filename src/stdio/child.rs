@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Child as StdChild;
 use std::sync::Arc;
 use std::thread;
@@ -202,13 +203,19 @@ impl Child {
         came
     }
 
-    /// Reads stderr to its end, or until nothing has come for `quiet`, but not for long.
+    /// Reads stderr to its end, or until nothing has come for `quiet`, but not for long. A callback that panics over these
+    /// last words gets no more of them: whoever asks is told of the end all the same.
     pub(super) fn finish_stderr(&mut self, quiet: Duration) {
         let start = Instant::now();
         while start.elapsed() < quiet * 4 {
             self.stderr_ready = true;
-            if self.read_stderr() {
-                continue;
+            match catch_unwind(AssertUnwindSafe(|| self.read_stderr())) {
+                Ok(false) => {}
+                Ok(true) => continue,
+                Err(_) => {
+                    self.sink = Stderr::Tail;
+                    continue;
+                }
             }
             let Some(stderr) = &self.stderr else { break };
             let quiet = Timespec::try_from(quiet).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });

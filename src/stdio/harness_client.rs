@@ -1,13 +1,15 @@
 //! [`HarnessClient`]: the protocol, method by method, driven by the caller's thread.
 
-use std::borrow::{Cow, ToOwned};
-use std::collections::BTreeMap;
+mod calls;
+mod requests;
+
+use std::borrow::Cow;
 use std::format;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::string::String;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
-use std::vec::Vec;
 
 use serde::Serialize;
 
@@ -18,51 +20,21 @@ use super::error::{Closed, Error, ErrorKind};
 use super::launch::Launch;
 use super::methods::protocol_methods;
 use super::options::{CallOptions, ClientOptions};
+use super::pending_run::BusySessions;
 use super::pump::{Aim, Moved, Pump, Waker};
-use super::run::{Answer, START};
-use super::subscription::Subscription;
-use crate::client::{
-    Call, Client, Counters, Failure, Filter, Limits, Policy, Run, RuntimeRequest, SessionTree, SubscriptionId,
-};
-use crate::frame::INTERNAL_ERROR;
+use super::run::START;
+use super::subscription::{Subscription, Subscriptions};
+use crate::client::{Call, Client, Counters, Failure, Filter, Limits, Policy, Run, SessionTree};
 use crate::json::{JsonBuf, JsonString};
-use crate::peer::{AbortToken, CallId, Dropped, Reply, SendError};
+use crate::peer::{AbortToken, Dropped, SendError};
 use crate::wire::{
     ContentBlock, Decode, Initialize, InitializeParams, InitializeResult, Method, Notification, Prompt, PromptParams,
     PromptResult, Resume, SessionParams, Wait, WorkingDirectoryGet, WorkingDirectorySet, WorkingDirectorySetParams,
 };
+use calls::Calls;
+use requests::Requests;
 
-const ANSWER: &str = "answer a request of the runtime";
-const REFUSE: &str = "refuse a request of the runtime";
-
-/// A call that has been made, from [`HarnessClient::start_call`]. Several may be in flight. Dropping it leaves the
-/// call to itself: its answer is thrown away when it comes.
-#[derive(Debug)]
-#[must_use = "the answer is thrown away"]
-pub struct PendingCall<R> {
-    call: Call<R>,
-    method: String,
-    timeout: Option<Duration>,
-    /// By the clock of the connection.
-    deadline: Option<Duration>,
-    token: Option<AbortToken>,
-    /// Gone with this handle, so that the answer is not kept for nobody.
-    alive: Arc<()>,
-}
-
-impl<R> PendingCall<R> {
-    pub(super) fn id(&self) -> CallId {
-        self.call.id()
-    }
-
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        self.deadline
-    }
-
-    pub(super) fn token(&self) -> Option<&AbortToken> {
-        self.token.as_ref()
-    }
-}
+pub use calls::PendingCall;
 
 /// One runtime and the connection to it: every method of the protocol, notifications, requests of the runtime.
 ///
@@ -101,16 +73,10 @@ impl<R> PendingCall<R> {
 pub struct HarnessClient {
     connection: Connection,
     options: ClientOptions,
-    /// The handles of the calls that have not been finished.
-    calls: BTreeMap<CallId, Weak<()>>,
-    /// The handles of the subscriptions.
-    subscriptions: Vec<(SubscriptionId, Weak<()>)>,
-    /// The sessions of the runs that have been started and not finished.
-    runs: Vec<Weak<JsonString>>,
-    /// Whether the user takes the requests of the runtime.
-    takes_requests: bool,
-    /// Held by each run that answers requests of the runtime as well.
-    answering: Arc<()>,
+    calls: Calls,
+    subscriptions: Subscriptions,
+    busy: BusySessions,
+    requests: Requests,
 }
 
 impl HarnessClient {
@@ -148,11 +114,10 @@ impl HarnessClient {
         Ok(Self {
             connection,
             options,
-            calls: BTreeMap::new(),
-            subscriptions: Vec::new(),
-            runs: Vec::new(),
-            takes_requests: false,
-            answering: Arc::default(),
+            calls: Calls::default(),
+            subscriptions: Subscriptions::default(),
+            busy: BusySessions::default(),
+            requests: Requests::default(),
         })
     }
 
@@ -170,16 +135,7 @@ impl HarnessClient {
     ) -> Result<PendingCall<R>, Error> {
         let limits = self.limits(options, self.connection.now());
         let call = self.send_call(method, params, &limits)?;
-        let alive = Arc::new(());
-        self.calls.insert(call.id(), Arc::downgrade(&alive));
-        Ok(PendingCall {
-            call,
-            method: method.to_owned(),
-            timeout: options.timeout_within(&self.options),
-            deadline: limits.deadline,
-            token: limits.token.cloned(),
-            alive,
-        })
+        Ok(self.calls.keep(call, method, options.timeout_within(&self.options), &limits))
     }
 
     /// A call that is waited for where it is made needs no handle.
@@ -192,10 +148,12 @@ impl HarnessClient {
         let mut now = self.connection.now();
         let call = self.send_call(method, params, &self.limits(options, now))?;
         loop {
-            if let Err(error) = self.turn(now, None, Aim::Input, &mut |_, _| {}) {
+            // The callback for stderr may panic, and nobody asks for the end of this call any more then.
+            let turned = catch_unwind(AssertUnwindSafe(|| self.turn(now, None, Aim::Input, &mut |_, _| {})));
+            if !matches!(turned, Ok(Ok(_))) {
                 self.connection.client.abandon(call.id());
-                return Err(error);
             }
+            turned.unwrap_or_else(|panic| resume_unwind(panic))?;
             if let Some(end) = self.connection.client.take(&call) {
                 return end.map_err(|failure| self.failed(method, options.timeout_within(&self.options), failure));
             }
@@ -249,21 +207,17 @@ impl HarnessClient {
     }
 
     pub(super) fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
-        // Call ids are numbers that count from 0 on each connection, so only the handle tells whose a call is.
-        let ours = self.calls.get(&call.call.id()).is_some_and(|alive| alive.as_ptr() == Arc::as_ptr(&call.alive));
-        if !ours {
-            return Some(Err(Error::new(format!("call {}", call.method), ErrorKind::NoSuchCall)));
+        if !self.calls.have(call) {
+            return Some(Err(Error::new(format!("call {}", call.method()), ErrorKind::NoSuchCall)));
         }
-        let end = self.connection.client.take(&call.call)?;
-        self.calls.remove(&call.call.id());
-        Some(end.map_err(|failure| self.failed(&call.method, call.timeout, failure)))
+        let end = self.calls.take(call, &mut self.connection.client)?;
+        Some(end.map_err(|failure| self.failed(call.method(), call.timeout(), failure)))
     }
 
     /// Gives up a call. There is no cancel on the wire: the runtime may still do what was asked. A request that has
     /// not begun to be written is withdrawn.
     pub fn abandon<R>(&mut self, call: PendingCall<R>) {
-        self.connection.client.abandon(call.call.id());
-        self.calls.remove(&call.call.id());
+        self.calls.abandon(&call, &mut self.connection.client);
     }
 
     /// Tells the runtime something, and waits until that is written or the client's timeout has passed.
@@ -279,92 +233,6 @@ impl HarnessClient {
     pub(super) fn queue_notification(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         let queued = self.connection.client.notify(method, params);
         queued.map_err(|error| self.not_sent(format!("notify {method}"), error))
-    }
-
-    /// Whether requests of the runtime are kept for [`next_request`](Self::next_request). Otherwise, and at first,
-    /// they are refused with -32601, also those that have been kept and not taken.
-    ///
-    /// A runtime may well wait for the answer before it goes on, so during a run that blocks it is
-    /// [`RunOptions::on_request`](super::RunOptions::on_request) that answers.
-    pub fn take_requests(&mut self, take: bool) {
-        self.takes_requests = take;
-        self.choose_requests();
-    }
-
-    /// Requests are taken until this is dropped.
-    pub(super) fn answering(&mut self) -> Arc<()> {
-        let answering = Arc::clone(&self.answering);
-        self.choose_requests();
-        answering
-    }
-
-    /// Has requests of the runtime taken while the user or a run will answer them, and refused otherwise.
-    pub(super) fn choose_requests(&mut self) {
-        let take = self.takes_requests || Arc::strong_count(&self.answering) > 1;
-        let client = &mut self.connection.client;
-        client.take_requests(take);
-        while !take && let Some(request) = client.next_request() {
-            let (_, mut outgoing) = client.peer_mut().split();
-            // It fails only where the output has ended.
-            let _ = outgoing.refuse_method(request.reply, request.method.as_json_str());
-        }
-    }
-
-    /// The oldest request of the runtime that has not been taken. Reads nothing, so [`pump`](Self::pump) goes with it.
-    pub fn next_request(&mut self) -> Option<RuntimeRequest> {
-        self.connection.client.next_request()
-    }
-
-    /// Answers a request of the runtime.
-    ///
-    /// # Errors
-    /// As [`notify`](Self::notify).
-    pub fn answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        self.queue_answer(reply, result)?;
-        self.flush(ANSWER)
-    }
-
-    pub(super) fn queue_answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        let queued = self.connection.client.answer(reply, result);
-        queued.map_err(|error| self.not_sent(ANSWER, error.why))
-    }
-
-    /// Answers a request of the runtime with an error.
-    ///
-    /// # Errors
-    /// As [`notify`](Self::notify).
-    pub fn refuse(
-        &mut self,
-        reply: Reply,
-        code: i64,
-        message: &str,
-        data: Option<&(impl Serialize + ?Sized)>,
-    ) -> Result<(), Error> {
-        self.queue_refusal(reply, code, message, data)?;
-        self.flush(REFUSE)
-    }
-
-    /// The answer of a run to a request of the runtime.
-    pub(super) fn queue_answer_of_run(&mut self, reply: Reply, answer: &Answer) {
-        // Either fails only where the output has ended, which the run will find out.
-        let _ = match answer {
-            Ok(result) => self.queue_answer(reply, result),
-            Err(error) => {
-                let code = error.code.unwrap_or(INTERNAL_ERROR);
-                self.queue_refusal(reply, code, &error.message, error.data.as_ref())
-            }
-        };
-    }
-
-    pub(super) fn queue_refusal(
-        &mut self,
-        reply: Reply,
-        code: i64,
-        message: &str,
-        data: Option<&(impl Serialize + ?Sized)>,
-    ) -> Result<(), Error> {
-        let queued = self.connection.client.refuse(reply, code, message, data);
-        queued.map_err(|error| self.not_sent(REFUSE, error.why))
     }
 
     /// Waits until everything that has been sent is written, or the client's timeout has passed.
@@ -392,9 +260,7 @@ impl HarnessClient {
     /// As [`subscribe`](Self::subscribe), with a name for error texts.
     pub fn subscribe_as(&mut self, name: impl Into<String>, filter: Filter, policy: Policy) -> Subscription {
         let id = self.connection.client.subscribe(name, filter, policy);
-        let alive = Arc::new(());
-        self.subscriptions.push((id, Arc::downgrade(&alive)));
-        Subscription::new(id, alive)
+        self.subscriptions.keep(id)
     }
 
     /// Everything about a session and those that come from it; nothing is lost.
@@ -426,7 +292,7 @@ impl HarnessClient {
         self.turn(now, now.checked_add(timeout), Aim::Anything, &mut |notification, _| observe(notification))
     }
 
-    /// One turn of the connection, after a look at which handles are gone.
+    /// One turn of the connection, with a look at which handles are gone.
     pub(super) fn turn(
         &mut self,
         now: Duration,
@@ -434,8 +300,7 @@ impl HarnessClient {
         aim: Aim,
         observe: Observer<'_>,
     ) -> Result<Moved, Error> {
-        self.forget_dropped_subscriptions();
-        self.choose_requests();
+        self.before_turn();
         let moved = self.connection.turn(now, until, aim, observe)?;
         self.forget_dropped_calls();
         Ok(moved)
@@ -443,31 +308,24 @@ impl HarnessClient {
 
     /// As [`turn`](Self::turn), but does not wait: says how long there is nothing to do but to wait.
     pub(super) fn turn_at_once(&mut self, wanted: bool) -> Option<Patience> {
-        self.forget_dropped_subscriptions();
-        self.choose_requests();
+        self.before_turn();
         let wait = self.connection.turn_at_once(wanted, &mut |_, _| {});
         self.forget_dropped_calls();
         wait
     }
 
-    pub(super) fn forget_dropped_subscriptions(&mut self) {
-        let client = &mut self.connection.client;
-        self.subscriptions.retain(|(id, alive)| {
-            let is_alive = alive.strong_count() > 0;
-            if !is_alive {
-                client.unsubscribe(*id);
-            }
-            is_alive
-        });
+    fn before_turn(&mut self) {
+        self.forget_dropped_subscriptions();
+        self.choose_requests();
     }
 
-    fn forget_dropped_calls(&mut self) {
-        for call in self.connection.ended_calls.drain(..) {
-            if self.calls.get(&call).is_some_and(|alive| alive.strong_count() == 0) {
-                self.connection.client.abandon(call);
-                self.calls.remove(&call);
-            }
-        }
+    pub(super) fn forget_dropped_calls(&mut self) {
+        let Connection { client, ended_calls, .. } = &mut self.connection;
+        self.calls.forget_dropped(ended_calls.drain(..), client);
+    }
+
+    pub(super) fn forget_dropped_subscriptions(&mut self) {
+        self.subscriptions.forget_dropped(&mut self.connection.client);
     }
 
     /// Ends a token's or a deadline's wait at once, from any thread: the call that waits looks at both.
@@ -539,8 +397,7 @@ impl HarnessClient {
 
     /// A run on a session that no started run is on.
     pub(super) fn run_on(&mut self, session: &JsonString) -> Result<Run, Error> {
-        self.runs.retain(|run| run.strong_count() > 0);
-        match self.runs.iter().filter_map(Weak::upgrade).any(|busy| *busy == *session) {
+        match self.busy.contains(session) {
             true => Err(Error::new(START, ErrorKind::SessionBusy)),
             false => Ok(self.connection.client.run(session.clone())),
         }
@@ -548,9 +405,7 @@ impl HarnessClient {
 
     /// Keeps others off the session for as long as the handle lives.
     pub(super) fn occupy(&mut self, session: &JsonString) -> Arc<JsonString> {
-        let session = Arc::new(session.clone());
-        self.runs.push(Arc::downgrade(&session));
-        session
+        self.busy.occupy(session)
     }
 
     pub(super) fn machine(&self) -> &Client {
@@ -563,8 +418,7 @@ impl HarnessClient {
 
     /// Ends all subscriptions, whatever their handles say.
     pub(super) fn end_subscriptions(&mut self) {
-        self.subscriptions.clear();
-        self.connection.client.unsubscribe_all();
+        self.subscriptions.end_all(&mut self.connection.client);
     }
 
     pub(super) fn connection(&self) -> &Connection {

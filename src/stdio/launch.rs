@@ -65,6 +65,9 @@ pub enum Stderr {
     /// It goes where that of the calling program goes, and nothing is kept.
     Inherit,
     /// It is read and kept, and this gets every piece of it as it comes, on the thread that moves the bytes.
+    ///
+    /// A panic of it comes out of the method that reads, or ends a shared client with
+    /// [`Cause::Stopped`](super::Cause::Stopped). Once the connection has ended it is only not called again.
     Callback(StderrCallback),
 }
 

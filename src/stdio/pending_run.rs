@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::format;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::vec::Vec;
 
 use super::driven::Driven;
 use super::error::{Error, ErrorKind};
@@ -118,5 +119,23 @@ impl fmt::Debug for PendingRun<'_> {
             .field("session", &self.session)
             .field("ended", &self.going.is_none())
             .finish_non_exhaustive()
+    }
+}
+
+/// The sessions that a started run is on. Each is busy as long as the handle of its run lives.
+#[derive(Debug, Default)]
+pub(super) struct BusySessions(Vec<Weak<JsonString>>);
+
+impl BusySessions {
+    pub(super) fn contains(&mut self, session: &JsonString) -> bool {
+        self.0.retain(|busy| busy.strong_count() > 0);
+        self.0.iter().filter_map(Weak::upgrade).any(|busy| *busy == *session)
+    }
+
+    /// The session is busy until this is dropped.
+    pub(super) fn occupy(&mut self, session: &JsonString) -> Arc<JsonString> {
+        let session = Arc::new(session.clone());
+        self.0.push(Arc::downgrade(&session));
+        session
     }
 }

@@ -1,12 +1,13 @@
-//! The handle of a subscription of a blocking client.
+//! [`Subscription`], the handle of a subscription of a blocking client, and what the client knows of those given out.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+use std::vec::Vec;
 
 use super::error::{Error, ErrorKind};
 use super::harness_client::HarnessClient;
 use super::pump::Aim;
-use crate::client::{Delivery, SubscriptionId};
+use crate::client::{Client, Delivery, SubscriptionId};
 
 /// A queue of notifications, from [`HarnessClient::subscribe`]. Dropping it ends the subscription.
 ///
@@ -22,10 +23,6 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub(super) fn new(id: SubscriptionId, alive: Arc<()>) -> Self {
-        Self { id, _alive: alive }
-    }
-
     pub(super) fn id(&self) -> SubscriptionId {
         self.id
     }
@@ -106,5 +103,35 @@ impl Iterator for Deliveries<'_> {
         let delivery = self.subscription.next(self.client);
         self.failed = delivery.is_err();
         Some(delivery)
+    }
+}
+
+/// The subscriptions of a client. Each lasts as long as its handle.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions(Vec<(SubscriptionId, Weak<()>)>);
+
+impl Subscriptions {
+    /// The handle of one that has just been made.
+    pub(super) fn keep(&mut self, id: SubscriptionId) -> Subscription {
+        let alive = Arc::new(());
+        self.0.push((id, Arc::downgrade(&alive)));
+        Subscription { id, _alive: alive }
+    }
+
+    /// Ends those whose handle is gone.
+    pub(super) fn forget_dropped(&mut self, client: &mut Client) {
+        self.0.retain(|(id, alive)| {
+            let is_alive = alive.strong_count() > 0;
+            if !is_alive {
+                client.unsubscribe(*id);
+            }
+            is_alive
+        });
+    }
+
+    /// Ends all, whatever their handles say.
+    pub(super) fn end_all(&mut self, client: &mut Client) {
+        self.0.clear();
+        client.unsubscribe_all();
     }
 }

@@ -1,5 +1,6 @@
 //! The client that threads share, against real processes. Each test has a bound on the wall clock.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -16,7 +17,7 @@ use dsh_wire::stdio::{
 use dsh_wire::wire::ContentBlock;
 use serde_json::json;
 
-use crate::faulty::{SECOND, count, exists, faulty, options, route, shared, start, within};
+use crate::faulty::{SECOND, count, exists, options, route, shared, start, within};
 
 /// Ends the client and checks that nothing is left of it.
 #[track_caller]
@@ -442,16 +443,54 @@ fn what_runs_on_the_pumping_thread_must_not_use_its_client() {
     };
     assert!(matches!(error.kind(), ErrorKind::PredicatePanicked), "{error}");
     close(&client);
-    let launch = faulty(&["stderr-lines=1"]).stderr(Stderr::callback(|_| panic!("in the callback")));
-    let client = HarnessClient::spawn_with(&launch, options()).unwrap().into_shared().unwrap();
-    let error = within(2 * SECOND, || {
-        loop {
-            if let Err(error) = client.call("echo", &json!({})) {
-                break error;
-            }
-        }
-    });
+}
+
+/// With a shell script as the runtime, whose stderr goes to a callback that panics.
+fn with_panics(script: &str) -> HarnessClient {
+    let launch = Launch::new("sh").args(["-c", script]).stderr(Stderr::callback(|_| panic!("in the callback")));
+    let mut options = options();
+    options.graces.shutdown = 5 * SECOND;
+    HarnessClient::spawn_with(&launch, options).unwrap()
+}
+
+#[test]
+fn a_callback_that_panics_ends_the_call_and_nothing_is_kept() {
+    let client = with_panics("read -r one; read -r two; echo ill >&2; cat > /dev/null").into_shared().unwrap();
+    drop(client.start_call::<JsonBuf>("dropped", &json!({}), &CallOptions::default()).unwrap());
+    let error = within(2 * SECOND, || client.call("waits", &json!({}))).unwrap_err();
+    assert!(matches!(error.closed().unwrap().cause, Cause::Stopped(_)), "{error:?}");
     assert!(format!("{error:?}").contains("a callback has panicked: in the callback"), "{error:?}");
+    assert_eq!((client.pending_calls(), client.kept_calls()), (0, 0));
+    close(&client);
+}
+
+#[test]
+fn a_callback_that_panics_over_last_words_changes_nothing_of_the_end() {
+    // They come while the end of the output is told, unless the machine has other things to do.
+    let client = with_panics("exec >&-; sleep 0.05; echo ill >&2; exit 3").into_shared().unwrap();
+    let error = within(2 * SECOND, || client.call("waits", &json!({}))).unwrap_err();
+    assert!(error.closed().is_some(), "{error:?}");
+    close(&client);
+    // What was left behind says it when it is ended, and that is after the exit.
+    let left_behind = "trap ready=1 USR1
+        (trap 'echo ill >&2; exit' TERM; kill -USR1 $$; while :; do sleep 0.01; done) &
+        until [ $ready ]; do sleep 0.01; done; echo '{\"method\":\"ready\"}'; read -r shutdown; exit 3";
+    let mut client = with_panics(left_behind);
+    let _ready = client.subscribe(Filter::all(), Policy::Lossless).next(&mut client).unwrap();
+    let client = client.into_shared().unwrap();
+    close(&client);
+    let report = client.close();
+    assert_eq!(report.exit, Some(Exit::Code(3)));
+    // Its shell may have had to say that it was ended.
+    assert!(report.stderr.text().ends_with("ill\n"), "{report:?}");
+}
+
+#[test]
+fn a_call_that_a_panic_has_ended_is_not_waited_for_any_more() {
+    let mut client = with_panics("read -r one; echo ill >&2; cat > /dev/null");
+    let panicked = catch_unwind(AssertUnwindSafe(|| client.call("waits", &json!({}))));
+    assert!(panicked.is_err());
+    assert_eq!(client.pending_calls(), 0);
 }
 
 #[test]

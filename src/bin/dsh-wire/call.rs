@@ -1,6 +1,6 @@
 //! `dsh-wire call`: one request, and its result as it is on the wire.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use dsh_wire::json::{Json, JsonBuf};
 
@@ -33,13 +33,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn call(args: &Args) -> Result<(), Failure> {
+    let time = args.runtime.time();
     let params = match &args.params {
-        Some(text) => text_argument(text)?,
+        Some(text) => text_argument(text, time)?,
         // No params are sent as such.
         None => Json::NULL.get().into(),
     };
     let params = Json::new(&params).map_err(|error| Failure::usage(format!("the params cannot be sent: {error}")))?;
-    let mut runtime = Runtime::start(&args.runtime, false)?;
+    let mut runtime = Runtime::start(&args.runtime, time, false)?;
     let outcome = exchange(args, params, &mut runtime);
     runtime.close(&outcome);
     outcome
@@ -51,8 +52,8 @@ fn exchange(args: &Args, params: Json<'_>, runtime: &mut Runtime) -> Result<(), 
     }
     runtime.status.set("waiting for the answer");
     let result: JsonBuf = runtime.call(&args.method, &params)?;
-    runtime
-        .status
-        .out_of_the_way(|| writeln!(io::stdout(), "{}", result.as_json()).map(|()| true))
-        .map_err(Failure::output)
+    let written = runtime
+        .stdout()
+        .and_then(|mut out| runtime.status.out_of_the_way(|| writeln!(out, "{}", result.as_json()).map(|()| true)));
+    written.map_err(|error| runtime.output_failure(error))
 }

@@ -2,12 +2,13 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, LineWriter, Write};
 use std::process::ExitCode;
 
 use dsh_wire::json::{Json, JsonStr, Kind};
 use dsh_wire::stdio::{self, ErrorKind};
 
+use crate::output::{GivenUp, Output};
 use crate::terminal::Visible;
 
 /// An exit code.
@@ -42,6 +43,10 @@ impl Exit {
         }
     }
 
+    fn is_signal(self) -> bool {
+        self.0 > 128
+    }
+
     pub(crate) fn code(self) -> u8 {
         self.0
     }
@@ -72,8 +77,10 @@ impl Failure {
     /// Prints `error: …` and the details; returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let Self::Failed(exit, error) = self else { return ExitCode::SUCCESS };
+        // Whoever has let the time run out, or has had us ended, need not be there to read why.
+        let in_vain = (exit == Exit::TIMED_OUT || exit.is_signal()).then_some(GivenUp::TimedOut);
         // Where stderr is closed there is nobody to tell.
-        let _ = write_report(&mut io::stderr().lock(), &*error);
+        let _ = Output::new(&io::stderr(), || in_vain).and_then(|out| write_report(&mut LineWriter::new(out), &*error));
         ExitCode::from(exit.0)
     }
 }

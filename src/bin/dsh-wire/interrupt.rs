@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the next for a fast one, and a third one ends the process: it
-//! may be stuck in a write that nobody reads.
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, the next for a fast one, and a third one ends the process,
+//! whatever it is stuck in.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -14,6 +14,7 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::failure::{Exit, Failure};
 
 /// The two tokens that signals set, one after the other.
+#[derive(Clone)]
 pub(crate) struct Interrupts {
     /// Set by the first signal: what is being waited for is given up.
     pub(crate) stop: AbortToken,

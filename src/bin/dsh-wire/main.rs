@@ -10,6 +10,7 @@ mod failure;
 mod image;
 mod inspect;
 mod interrupt;
+mod output;
 mod replay;
 mod run;
 mod runtime;
@@ -17,16 +18,17 @@ mod serve;
 mod status;
 mod tap;
 mod terminal;
+mod time;
 mod timeline;
 mod view;
 
-use std::borrow::Cow;
 use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
+use time::Time;
 
 /// The DeepSeek Harness SDK wire protocol on the command line
 #[derive(Parser)]
@@ -77,13 +79,13 @@ fn main() -> ExitCode {
 }
 
 /// An argument of which `-` means what stdin holds, without its last line end.
-fn text_argument(argument: &str) -> Result<Cow<'_, str>, Failure> {
+fn text_argument(argument: &str, time: Time) -> Result<String, Failure> {
     if argument != "-" {
         return Ok(argument.into());
     }
-    let mut text =
-        io::read_to_string(io::stdin()).map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
+    let text = time.bound("read stdin", || io::read_to_string(io::stdin()))?;
+    let mut text = text.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
     let len = text.strip_suffix('\n').map_or(text.len(), |text| text.strip_suffix('\r').unwrap_or(text).len());
     text.truncate(len);
-    Ok(text.into())
+    Ok(text)
 }

@@ -65,25 +65,32 @@ fn prompt(text: &str) -> Result<String, &'static str> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let text = text_argument(&args.prompt)?;
+    let time = args.runtime.time();
+    let text = text_argument(&args.prompt, time)?;
     let mut blocks = vec![ContentBlock::text(&*text)];
     for path in &args.image {
-        blocks.push(image::read(path)?);
+        blocks.push(image::read(path, time)?);
     }
     let to_terminal = io::stdout().is_terminal();
     // What reads our lines may write to the same terminal.
-    let mut runtime = Runtime::start(&args.runtime, args.json && !to_terminal)?;
+    let mut runtime = Runtime::start(&args.runtime, time, args.json && !to_terminal)?;
+    let out = runtime.stdout().map_err(Failure::output)?;
     let show = match (args.json, to_terminal) {
-        (true, _) => Show::Json,
-        (false, true) => Show::View(View::new(io::stdout(), Styles::of(&io::stdout()))),
-        (false, false) => Show::FinalText,
+        (true, _) => Show::Json(out),
+        (false, true) => Show::View(View::new(out, Styles::of(&io::stdout()))),
+        (false, false) => Show::FinalText(out),
     };
     let outcome = converse(args, blocks, &mut runtime, show);
     runtime.close(&outcome);
     outcome
 }
 
-fn converse(args: &Args, blocks: Vec<ContentBlock>, runtime: &mut Runtime, show: Show) -> Result<(), Failure> {
+fn converse(
+    args: &Args,
+    blocks: Vec<ContentBlock>,
+    runtime: &mut Runtime,
+    show: Show<impl Write>,
+) -> Result<(), Failure> {
     runtime.initialize(&args.route)?;
     if let Some(id) = args.session.as_deref().filter(|_| args.resume) {
         let _: Empty = runtime.call(Resume::NAME, &SessionParams::new(id))?;
@@ -107,7 +114,7 @@ fn converse(args: &Args, blocks: Vec<ContentBlock>, runtime: &mut Runtime, show:
         failed: None,
     };
     let result = session.run(Input::from(blocks), options.on_notification(|n| follower.follow(n)));
-    let failed = follower.finish(result.as_ref().ok()).map_err(Failure::output)?;
+    let failed = follower.finish(result.as_ref().ok()).map_err(|error| runtime.output_failure(error))?;
     let reason = result.map_err(|error| runtime.failure(error))?.finish_reason;
     match (failed, reason.as_deref()) {
         (Some(failed), _) => return Err(failed.into()),
@@ -120,16 +127,16 @@ fn converse(args: &Args, blocks: Vec<ContentBlock>, runtime: &mut Runtime, show:
 }
 
 /// How a run is shown.
-enum Show {
-    Json,
-    View(View<io::Stdout>),
-    FinalText,
+enum Show<W> {
+    Json(W),
+    View(View<W>),
+    FinalText(W),
 }
 
 /// Looks at each notification as it comes.
-struct Follower<'a> {
+struct Follower<'a, W> {
     session: JsonStr<'a>,
-    show: Show,
+    show: Show<W>,
     status: &'a StatusLine,
     /// Set where it is no use to go on.
     stop: &'a AbortToken,
@@ -139,16 +146,16 @@ struct Follower<'a> {
     failed: Option<TurnFailed>,
 }
 
-impl Follower<'_> {
+impl<W: Write> Follower<'_, W> {
     fn follow(&mut self, notification: &Notification<'_>) {
         if notification.session_id() == Some(self.session) {
             self.learn(notification);
         }
         let (show, session) = (&mut self.show, self.session);
         let written = self.status.out_of_the_way(|| match show {
-            Show::Json => write_notification(notification).map(|()| true),
+            Show::Json(out) => write_notification(out, notification).map(|()| true),
             Show::View(view) => view.show(session, notification),
-            Show::FinalText => Ok(true),
+            Show::FinalText(_) => Ok(true),
         });
         if let Err(error) = written {
             self.broken.get_or_insert(error);
@@ -180,11 +187,11 @@ impl Follower<'_> {
         self.status.out_of_the_way(|| {
             match (&mut self.show, result) {
                 (Show::View(view), _) => view.end()?,
-                (Show::Json, Some(result)) => write_result(result)?,
-                (Show::FinalText, Some(result)) if failed.is_none() || !result.final_response.is_empty() => {
-                    writeln!(io::stdout(), "{}", result.final_response)?;
+                (Show::Json(out), Some(result)) => write_result(out, result)?,
+                (Show::FinalText(out), Some(result)) if failed.is_none() || !result.final_response.is_empty() => {
+                    writeln!(out, "{}", result.final_response)?;
                 }
-                (Show::Json | Show::FinalText, _) => {}
+                (Show::Json(_) | Show::FinalText(_), _) => {}
             }
             Ok(true)
         })?;
@@ -192,19 +199,16 @@ impl Follower<'_> {
     }
 }
 
-fn write_notification(notification: &Notification<'_>) -> io::Result<()> {
+fn write_notification(out: &mut impl Write, notification: &Notification<'_>) -> io::Result<()> {
     let (method, params) = (notification.method.to_buf(), notification.params);
     let method = method.as_json_str();
-    writeln!(io::stdout(), r#"{{"kind":"notification","method":{},"params":{params}}}"#, method.get())
+    writeln!(out, r#"{{"kind":"notification","method":{},"params":{params}}}"#, method.get())
 }
 
-fn write_result(result: &RunResult) -> io::Result<()> {
+fn write_result(out: &mut impl Write, result: &RunResult) -> io::Result<()> {
     let text = |text: &str| JsonString::from(text).as_json_str().get().to_owned();
     let response = text(&result.final_response);
     let reason = result.finish_reason.as_deref().map_or_else(|| "null".into(), text);
     let session = result.session_id.as_json_str().get();
-    writeln!(
-        io::stdout(),
-        r#"{{"kind":"result","sessionId":{session},"finalResponse":{response},"finishReason":{reason}}}"#
-    )
+    writeln!(out, r#"{{"kind":"result","sessionId":{session},"finalResponse":{response},"finishReason":{reason}}}"#)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, LineWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,14 +18,16 @@ use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupts;
+use crate::output::{GivenUp, Output};
 use crate::status::StatusLine;
 use crate::terminal::Visible;
+use crate::time::Time;
 
 /// Which runtime, and on what terms.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Runtime")]
 pub(crate) struct RuntimeArgs {
-    /// Give up after this time, the end of the runtime not counted
+    /// Give up after this time; reading the input and writing the output count, the end of the runtime does not
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     timeout: Option<Duration>,
 
@@ -154,6 +156,16 @@ impl RuntimeArgs {
         self.timeout.get_or_insert(limit);
     }
 
+    /// Whether what the runtime writes to stderr comes to us.
+    pub(crate) fn keeps_stderr(&self) -> bool {
+        self.stderr == StderrTo::Tail
+    }
+
+    /// The time that was given, from now on.
+    pub(crate) fn time(&self) -> Time {
+        Time::start(self.timeout)
+    }
+
     pub(crate) fn environment(&self) -> &EnvironmentArgs {
         &self.environment
     }
@@ -227,43 +239,43 @@ pub(crate) struct Runtime {
     pub(crate) harness: DeepSeekHarness,
     pub(crate) interrupts: Interrupts,
     pub(crate) status: StatusLine,
-    /// What was asked for, and when it is up.
-    timeout: Option<Duration>,
-    deadline: Option<Instant>,
+    time: Time,
     verbose: bool,
 }
 
 impl Runtime {
     /// Starts it. From now on Ctrl-C is ours to handle. With `quiet`, there is no status line.
-    pub(crate) fn start(args: &RuntimeArgs, quiet: bool) -> Result<Self, Failure> {
+    pub(crate) fn start(args: &RuntimeArgs, time: Time, quiet: bool) -> Result<Self, Failure> {
         let launch = args.launch()?;
         let interrupts = Interrupts::catch()?;
         let client = HarnessClient::spawn(&launch)?;
-        Ok(Self::new(args, interrupts, client, quiet))
+        Ok(Self::new(args, time, interrupts, client, quiet))
     }
 
     /// One that has just been started.
-    pub(crate) fn new(args: &RuntimeArgs, interrupts: Interrupts, client: HarnessClient, quiet: bool) -> Self {
-        // A time that cannot be counted to is none.
-        let deadline = args.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    pub(crate) fn new(
+        args: &RuntimeArgs,
+        time: Time,
+        interrupts: Interrupts,
+        client: HarnessClient,
+        quiet: bool,
+    ) -> Self {
         // Where others write to the terminal at any time, a line of ours would be in their way.
         let alone = !quiet && !args.verbose && args.stderr != StderrTo::Inherit;
         let runtime = Self {
             status: StatusLine::new("starting the runtime", alone),
             harness: DeepSeekHarness::with_client(client),
             interrupts,
-            timeout: args.timeout,
-            deadline,
+            time,
             verbose: args.verbose,
         };
         runtime.tell(format_args!("started {}", args.named()));
         runtime
     }
 
-    /// What is left of the time, in whole milliseconds.
+    /// What is left of the time.
     pub(crate) fn time_left(&self) -> Option<Duration> {
-        let left = self.deadline?.saturating_duration_since(Instant::now());
-        Some(Duration::from_millis(left.as_millis().try_into().unwrap_or(u64::MAX)))
+        self.time.left()
     }
 
     /// For a call that ends with the time, or with Ctrl-C.
@@ -303,11 +315,33 @@ impl Runtime {
             // What was left of the time for this call would say little.
             (ErrorKind::TimedOut { .. }, _) => {
                 let session = error.session_id().map(|id| format!(" on session {id:?}")).unwrap_or_default();
-                let after = self.timeout.map(|timeout| format!(" after {timeout:?}")).unwrap_or_default();
-                let text = format!("cannot {}{session}: timed out{after}", error.attempted());
-                Failure::Failed(Exit::TIMED_OUT, text.into())
+                self.time.failure(&format!("{}{session}", error.attempted()))
             }
             _ => error.into(),
+        }
+    }
+
+    /// Our stdout, where what is written waits for a reader until a signal comes or the time is up, and not much longer.
+    pub(crate) fn stdout(&self) -> io::Result<LineWriter<Output<impl Fn() -> Option<GivenUp> + use<>>>> {
+        Output::new(&io::stdout(), self.reason_to_end()).map(LineWriter::new)
+    }
+
+    fn reason_to_end(&self) -> impl Fn() -> Option<GivenUp> + use<> {
+        let (interrupts, time) = (self.interrupts.clone(), self.time);
+        move || match interrupts.signal() {
+            Some(_) => Some(GivenUp::Interrupted),
+            None => time.is_up().then_some(GivenUp::TimedOut),
+        }
+    }
+
+    /// Why the output could not be written.
+    pub(crate) fn output_failure(&self, error: io::Error) -> Failure {
+        match (GivenUp::of(&error), self.interrupts.signal()) {
+            (Some(GivenUp::TimedOut), _) => self.time.failure("write the output"),
+            (Some(given_up), Some(signal)) => {
+                Failure::Failed(Exit::signal(signal), format!("cannot write the output: {given_up}").into())
+            }
+            _ => Failure::output(error),
         }
     }
 
@@ -361,8 +395,10 @@ impl Runtime {
 
     /// A word on stderr that is no error.
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
-        let what = what.to_string();
+        let what = format!("note: {}\n", Visible(&what.to_string()));
         // Where stderr is closed there is nobody to tell.
-        let _ = self.status.out_of_the_way(|| writeln!(io::stderr(), "note: {}", Visible(&what)).map(|()| true));
+        let _ = self.status.out_of_the_way(|| {
+            Output::new(&io::stderr(), self.reason_to_end())?.write_all(what.as_bytes()).map(|()| true)
+        });
     }
 }

@@ -1,15 +1,19 @@
 //! [`SharedClient`]: one client for many threads.
 
 mod core;
+mod handover;
+mod lock;
 mod session;
 mod subscription;
+mod thread;
+mod wait;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::format;
 use std::string::String;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -29,7 +33,8 @@ use crate::wire::{
     ContentBlock, Decode, Initialize, InitializeParams, InitializeResult, Method, Prompt, PromptParams, PromptResult,
     Resume, SessionParams, Wait, WorkingDirectoryGet, WorkingDirectorySet, WorkingDirectorySetParams,
 };
-use core::{Condition, Core};
+use core::Core;
+use wait::Condition;
 
 pub use session::SharedSession;
 pub use subscription::{SharedDeliveries, SharedSubscription};
@@ -348,8 +353,8 @@ impl HarnessClient {
         self.end_subscriptions();
         let (options, process_id) = (self.options().clone(), self.process_id());
         let core = Arc::new(Core::new(self));
-        let pump = Arc::clone(&core);
-        let thread = thread::Builder::new().name("dsh-wire".into()).spawn(move || pump.run());
+        let pumped = Arc::clone(&core);
+        let thread = std::thread::Builder::new().name("dsh-wire".into()).spawn(move || thread::pump(&pumped));
         match thread {
             Ok(thread) => {
                 let thread = Mutex::new(Some(thread));
@@ -384,7 +389,7 @@ impl Drop for Owner {
         }
         self.core.stop();
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread.filter(|handle| handle.thread().id() != thread::current().id()) {
+        if let Some(thread) = thread.filter(|handle| handle.thread().id() != std::thread::current().id()) {
             // It has caught the panics there are.
             let _ = thread.join();
         }

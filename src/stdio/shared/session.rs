@@ -6,8 +6,9 @@ use std::time::Duration;
 use std::vec::Vec;
 
 use super::SharedClient;
-use super::core::{Condition, Core};
+use super::core::Core;
 use super::subscription::SharedSubscription;
+use super::wait::Condition;
 use crate::client::{Filter, Policy, RuntimeRequest};
 use crate::json::JsonString;
 use crate::peer::{CallId, Reply};

@@ -6,7 +6,8 @@ use std::string::String;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::core::{Condition, Core, State};
+use super::core::{Core, State};
+use super::wait::Condition;
 use crate::client::{Delivery, Filter, Policy};
 use crate::stdio::error::{Error, ErrorKind};
 use crate::stdio::subscription::Subscription;

@@ -193,9 +193,21 @@ fn one_that_exits_at_once() {
     ];
     fails(&output, "handshake", 3, &words);
     let output = Machine::new().examine("kill -9 $$");
-    fails(&output, "handshake", 3, &["was killed by signal 9 (SIGKILL) before it was ready"]);
+    let words = ["was killed by signal 9 (SIGKILL) before it was ready", "→ it wrote nothing to stderr"];
+    fails(&output, "handshake", 3, &words);
+    assert!(!stdout(&output).contains("see what it wrote"));
+    let inherited = Machine::new().doctor(&["--stderr", "inherit", "--", "sh", "-c", "exit 1"]);
+    tells(&inherited, "✗ handshake", &["→ see what it wrote to stderr"]);
     let output = Machine::new().examine("exec >&-; cat > /dev/null");
     fails(&output, "handshake", 3, &["has closed its output"]);
+}
+
+/// What it is to read is more than a pipe holds.
+#[test]
+fn one_that_closes_its_input() {
+    let provider = "x".repeat(100_000);
+    let output = Machine::new().doctor(&["--provider", &provider, "--", "sh", "-c", "exec <&-; sleep 60"]);
+    fails(&output, "handshake", 3, &["has closed its input before it was ready", "→ a runtime reads its stdin"]);
 }
 
 #[test]

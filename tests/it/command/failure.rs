@@ -1,8 +1,10 @@
 //! Every exit code, each from a runtime that deserves it.
 
+use std::io;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Folder, RUNTIME, dsh_wire, exits, ready, stderr, stdout, with_runtime};
+use super::{Folder, RUNTIME, Running, dsh_wire, exits, ready, stderr, stdout, with_runtime};
 use crate::faulty::slack;
 
 /// The first line of stderr is one of ours, and nothing went to stdout.
@@ -160,6 +162,26 @@ fn a_time_that_is_up_is_4() {
     exits(&with_runtime(&["call", "m", "--timeout", "0"], ends_at_eof).output().unwrap(), 4);
     // Each waits a second for the answer to `shutdown`.
     assert!(start.elapsed() < Duration::from_secs(8) * slack());
+}
+
+/// The writer of a pipe is there and never writes, or never comes.
+#[test]
+fn a_time_that_is_up_while_the_input_is_read_is_4() {
+    let folder = Folder::new();
+    let pipe = folder.0.join("pipe").into_os_string().into_string().unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (input, _writer) = std::io::pipe().unwrap();
+    for (args, attempted) in [
+        (&["run", "look", "--image", &pipe][..], format!("read the image '{pipe}'")),
+        (&["run", "-"], "read stdin".into()),
+        (&["call", "m", "-"], "read stdin".into()),
+    ] {
+        let mut command = dsh_wire(args.iter().chain(&["--timeout", "0.2"]));
+        let mut command = Running(command.stdin(input.try_clone().unwrap()).stderr(Stdio::piped()).spawn().unwrap());
+        assert_eq!(command.ends("it ends").code(), Some(4));
+        let said = io::read_to_string(command.0.stderr.take().unwrap()).unwrap();
+        assert_eq!(said, format!("error: cannot {attempted}: timed out after 200ms\n"));
+    }
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The conversation: the handshake, which methods there are, and an orderly end.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use dsh_wire::client::{Counters, Rung};
 use dsh_wire::frame::METHOD_NOT_FOUND;
 use dsh_wire::json::JsonBuf;
 use dsh_wire::peer::Dropped;
-use dsh_wire::stdio::{CloseReport, Error, ErrorKind, Exit as RuntimeExit};
+use dsh_wire::stdio::{Cause, CloseReport, Closed, Error, ErrorKind, Exit as RuntimeExit};
 use dsh_wire::wire::{
     Empty, Initialize, InitializeResult, Method, Resume, Wait, WorkingDirectoryGet, WorkingDirectorySet,
 };
@@ -27,7 +28,10 @@ pub(super) fn check(args: &Args, runtime: &mut Runtime, report: &mut Report) -> 
     let finding = match answer {
         Ok(ready) => ready_after(started.elapsed(), ready),
         Err(error) if matches!(error.kind(), ErrorKind::Aborted(_)) => return Err(runtime.failure(error)),
-        Err(error) => return Ok(Some(not_ready(&error, &runtime.harness.client().counters()))),
+        Err(error) => {
+            let came = runtime.harness.client().counters();
+            return Ok(Some(not_ready(&error, &came, args.runtime.keeps_stderr())));
+        }
     };
     let methods = methods(runtime)?;
     let mut shown = Ok(());
@@ -54,15 +58,10 @@ fn ready_after(took: Duration, ready: InitializeResult) -> Finding {
     finding.with("seconds", json!(took.as_secs_f64())).with("server", json!({"name": name, "version": version}))
 }
 
-fn not_ready(error: &Error, came: &Counters) -> Finding {
+fn not_ready(error: &Error, came: &Counters, stderr_is_kept: bool) -> Finding {
     let finding = |text: String| Finding::fault(NAME, Exit::of(error), text);
     match error.kind() {
-        ErrorKind::Closed(closed) => match closed.exit {
-            Some(exit) => finding(format!("the runtime {exit} before it was ready"))
-                .advise("see what it wrote to stderr; `dsh` needs `--profile sdk`, and a profile that exists"),
-            None => finding("the runtime has closed its output before it was ready".into())
-                .advise("a runtime speaks on its stdout; is that sent somewhere else?"),
-        },
+        ErrorKind::Closed(closed) => gone(closed, finding, stderr_is_kept),
         ErrorKind::TimedOut { after } if came.dropped_header > 0 => Finding::fault(
             NAME,
             Exit::PROTOCOL,
@@ -99,6 +98,28 @@ fn not_ready(error: &Error, came: &Counters) -> Finding {
                 .advise("it speaks JSON-RPC, but another protocol, or has a fault; tell those who wrote it")
         }
         _ => finding(format!("{error:#}")),
+    }
+}
+
+/// How the connection ended before there was an answer.
+fn gone(closed: &Closed, finding: impl FnOnce(String) -> Finding, stderr_is_kept: bool) -> Finding {
+    match (&closed.cause, closed.exit) {
+        (_, Some(exit)) => {
+            let finding = finding(format!("the runtime {exit} before it was ready"));
+            let said = match closed.stderr.is_empty() && stderr_is_kept {
+                true => "it wrote nothing to stderr",
+                false => "see what it wrote to stderr",
+            };
+            finding.advise(format!("{said}; `dsh` needs `--profile sdk`, and a profile that exists"))
+        }
+        (Cause::Broken(error), None) if error.kind() == io::ErrorKind::BrokenPipe => {
+            finding("the runtime has closed its input before it was ready".into())
+                .advise("a runtime reads its stdin; does something in between take that away?")
+        }
+        (Cause::OutputEnded, None) => finding("the runtime has closed its output before it was ready".into())
+            .advise("a runtime speaks on its stdout; is that sent somewhere else?"),
+        (Cause::Broken(error), None) => finding(format!("the connection broke before the runtime was ready: {error}")),
+        (_, None) => finding(format!("the handshake came to no end: {closed}")),
     }
 }
 

@@ -71,7 +71,7 @@ fn examine(args: &Args, report: &mut Report) -> Result<(), Failure> {
         Ok(client) => client,
         Err(error) => return report.add(program::not_started(&launch, &error)),
     };
-    let mut runtime = Runtime::new(&args.runtime, interrupts, client, false);
+    let mut runtime = Runtime::new(&args.runtime, args.runtime.time(), interrupts, client, false);
     let outcome = handshake::check(args, &mut runtime, report);
     let end = runtime.end();
     let client = runtime.harness.client();

@@ -13,8 +13,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,12 +22,12 @@ use std::time::{Duration, Instant};
 
 use dsh_wire::recording::Direction;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
 
 use super::PATIENCE;
 use super::spool::Recorder;
+use crate::output::never_waiting;
 
 /// What a pipe holds.
 const PIECE: usize = 64 << 10;
@@ -230,19 +229,6 @@ impl Flow {
 
     fn end(self, unread: u64, open: bool) -> End {
         End { direction: self.watch.direction, unread, open }
-    }
-}
-
-/// A pipe, opened once more in a mode of our own: that of a descriptor may be shared with others, and stays as it is.
-/// Returns whether that could be done.
-fn never_waiting(to: File) -> (File, bool) {
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let again =
-        || File::options().write(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{}", to.as_raw_fd()));
-    let pipe = to.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
-    match pipe.then(again) {
-        Some(Ok(again)) => (again, true),
-        _ => (to, false),
     }
 }
 
