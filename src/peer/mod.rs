@@ -45,55 +45,32 @@ mod abort;
 mod call;
 mod event;
 mod id;
+mod incoming;
+mod outgoing;
 mod output;
-
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-use core::fmt;
 
 use serde::Serialize;
 
 pub use abort::{AbortReason, AbortToken};
 pub use event::{DropReason, Dropped, Event, LostReason, Reply};
 pub use id::CallId;
+pub use incoming::Incoming;
+pub use outgoing::{AnswerError, Outgoing, SendError};
 #[cfg(feature = "stdio")]
 pub(crate) use output::Lent;
 pub use output::{Mark, Output};
 
-use crate::frame::{self, Beginning, EncodeError, Frame, INTERNAL_ERROR, Id, LineWriter, METHOD_NOT_FOUND};
-use crate::json::{self, JsonBuf, JsonStr};
-use crate::line::{DEFAULT_LIMIT, Line, LineBuffer, Next, PREFIX};
-use call::{Calls, End};
+use crate::frame;
+use crate::line::{DEFAULT_LIMIT, LineBuffer};
+use call::End;
+use incoming::Inbound;
+use outgoing::Outbound;
 
 /// One end of one connection. `T` travels with each call and comes back with its end.
 #[derive(Debug)]
 pub struct Peer<T> {
     inbound: Inbound<T>,
     outbound: Outbound,
-}
-
-#[derive(Debug)]
-struct Inbound<T> {
-    lines: LineBuffer,
-    /// The repaired text of a line with broken UTF-8, while its event is lent.
-    scratch: String,
-    calls: Calls<T>,
-    /// Requests that have come.
-    requests: u64,
-    ended: bool,
-}
-
-#[derive(Debug, Default)]
-struct Outbound {
-    queue: output::Queue,
-    /// Requests that have been answered; at most as many as have come.
-    answered: u64,
-    /// Where the last answer ends.
-    last_answer: Mark,
-    /// Bytes of all answers since the last time that none waited; no less than those that wait.
-    answer_bytes: usize,
-    closed: bool,
 }
 
 impl<T> Peer<T> {
@@ -123,16 +100,7 @@ impl<T> Peer<T> {
     /// As [`with_seed`](Self::with_seed), with another limit on the length of a line, in bytes.
     #[must_use]
     pub fn with_seed_and_limit(seed: u64, line_limit: usize) -> Self {
-        Self {
-            inbound: Inbound {
-                lines: LineBuffer::with_limit(line_limit),
-                scratch: String::new(),
-                calls: Calls::new(seed),
-                requests: 0,
-                ended: false,
-            },
-            outbound: Outbound::default(),
-        }
+        Self { inbound: Inbound::new(seed, line_limit), outbound: Outbound::default() }
     }
 
     /// Takes bytes that came from the peer.
@@ -323,273 +291,5 @@ impl<T> Peer<T> {
 impl<T> Default for Peer<T> {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl<T> Inbound<T> {
-    #[inline]
-    fn next_event(&mut self) -> Option<Event<'_, T>> {
-        // So it mostly is with a stream in small pieces.
-        if !self.calls.has_ended() && self.lines.waits() { None } else { self.advance() }
-    }
-
-    fn advance(&mut self) -> Option<Event<'_, T>> {
-        if let Some(ended) = self.calls.next_ended() {
-            return Some(without_response(ended));
-        }
-        let next = loop {
-            match self.lines.advance() {
-                Some(Next::Overflowing) => match self.overflowing() {
-                    Some((id, true)) => {
-                        if let Some((call, tag)) = self.calls.answered(Id::from_proved(id.as_json())) {
-                            let why = LostReason::TooLong { limit: self.lines.limit() };
-                            return Some(Event::Lost { call, tag, why });
-                        }
-                    }
-                    Some((_, false)) => break Next::Overflowing,
-                    None => {}
-                },
-                Some(next) => break next,
-                None if self.ended => return self.calls.lose_next().map(without_response),
-                None => return None,
-            }
-        };
-        let (number, len, prefix, why) = match self.lines.lend(next) {
-            Line::Whole { number, bytes } => match Frame::parse(json::repair(bytes, &mut self.scratch)) {
-                Ok(frame) => return Some(dispatch(frame, &mut self.calls, &mut self.requests)),
-                Err(error) => (number, bytes.len() as u64, bytes, DropReason::NotAFrame(error)),
-            },
-            Line::TooLong { number, len, prefix } => {
-                (number, len, prefix, DropReason::TooLong { limit: self.lines.limit() })
-            }
-            Line::Unterminated { number, len, prefix } => (number, len, prefix, DropReason::Unterminated),
-            Line::Overflowing { prefix, .. } => {
-                let Beginning { id, method } = Beginning::of(prefix, &mut self.scratch)?;
-                self.requests += 1;
-                return Some(Event::RequestTooLong {
-                    method: method?,
-                    reply: Reply::new(id),
-                    limit: self.lines.limit(),
-                });
-            }
-        };
-        Some(Event::Dropped(Dropped { number, len, prefix: prefix.get(..PREFIX).unwrap_or(prefix), why }))
-    }
-
-    /// The id of the frame that has just passed the limit, and whether it is a response.
-    fn overflowing(&mut self) -> Option<(JsonBuf, bool)> {
-        let Line::Overflowing { prefix, .. } = self.lines.lend(Next::Overflowing) else { return None };
-        let Beginning { id, method } = Beginning::of(prefix, &mut self.scratch)?;
-        Some((id.as_json().to_buf(), method.is_none()))
-    }
-}
-
-fn dispatch<'a, T>(frame: Frame<'a>, calls: &mut Calls<T>, requests: &mut u64) -> Event<'a, T> {
-    match frame {
-        Frame::Request { id, method, params } => {
-            *requests += 1;
-            Event::Request { method, params, reply: Reply::new(id) }
-        }
-        Frame::Notification { method, params } => Event::Notification { method, params },
-        Frame::Response { id, outcome } => match calls.answered(id) {
-            Some((call, tag)) => Event::Response { call, tag, outcome },
-            None => Event::Unmatched { id, outcome },
-        },
-    }
-}
-
-fn without_response<'a, T>((call, tag, end): (CallId, T, End)) -> Event<'a, T> {
-    match end {
-        End::Aborted(reason) => Event::Aborted { call, tag, reason },
-        End::Lost(why) => Event::Lost { call, tag, why },
-    }
-}
-
-impl Outbound {
-    fn open(&mut self) -> Result<&mut output::Queue, SendError> {
-        if self.closed { Err(SendError::Closed) } else { Ok(&mut self.queue) }
-    }
-
-    fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), SendError> {
-        self.open()?.append(|out| frame::encode_notification(out, method, params)).map_err(SendError::Encode)
-    }
-
-    fn notify_with(
-        &mut self,
-        method: &str,
-        params: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
-    ) -> Result<(), SendError> {
-        let sent = self.open()?.append(|out| frame::encode_notification_with(out, method, params));
-        sent.map_err(SendError::Encode)
-    }
-
-    fn answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), AnswerError> {
-        self.reply(reply, |out, id| frame::encode_result(out, id, result))
-    }
-
-    fn refuse(
-        &mut self,
-        reply: Reply,
-        code: i64,
-        message: &str,
-        data: Option<&(impl Serialize + ?Sized)>,
-    ) -> Result<(), AnswerError> {
-        self.reply(reply, |out, id| frame::encode_error(out, id, code, message, data))
-    }
-
-    fn reply(
-        &mut self,
-        reply: Reply,
-        write: impl FnOnce(&mut Vec<u8>, Id<'_>) -> Result<usize, EncodeError>,
-    ) -> Result<(), AnswerError> {
-        let waiting = self.answers_waiting();
-        let before = self.queue.len();
-        let sent = self.open().and_then(|queue| queue.append(|out| write(out, reply.id())).map_err(SendError::Encode));
-        match sent {
-            Ok(()) => {
-                self.answered += 1;
-                self.answer_bytes = waiting + (self.queue.len() - before);
-                self.last_answer = self.queue.mark();
-                Ok(())
-            }
-            Err(why) => Err(AnswerError { reply, why }),
-        }
-    }
-
-    fn answers_waiting(&self) -> usize {
-        if self.queue.is_flushed(self.last_answer) { 0 } else { self.answer_bytes.min(self.queue.len()) }
-    }
-}
-
-/// The receiving half of a [`Peer`], from [`Peer::split`].
-#[derive(Debug)]
-pub struct Incoming<'p, T>(&'p mut Inbound<T>);
-
-impl<'p, T> Incoming<'p, T> {
-    /// As [`Peer::next_event`].
-    pub fn next_event(&mut self) -> Option<Event<'_, T>> {
-        self.0.next_event()
-    }
-
-    /// One event, lent for as long as the peer itself is.
-    #[must_use]
-    pub fn into_next_event(self) -> Option<Event<'p, T>> {
-        self.0.next_event()
-    }
-}
-
-/// The half of a [`Peer`] that sends, from [`Peer::split`]. Calls are made on the whole peer.
-#[derive(Debug)]
-pub struct Outgoing<'p>(&'p mut Outbound);
-
-impl Outgoing<'_> {
-    /// As [`Peer::notify`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn notify(&mut self, method: &str, params: &(impl Serialize + ?Sized)) -> Result<(), SendError> {
-        self.0.notify(method, params)
-    }
-
-    /// The same of a method whose name needs no escapes, with params, an object, that are written piece by piece.
-    pub(crate) fn notify_with(
-        &mut self,
-        method: &str,
-        params: impl FnOnce(&mut LineWriter<'_>) -> Result<(), EncodeError>,
-    ) -> Result<(), SendError> {
-        self.0.notify_with(method, params)
-    }
-
-    /// As [`Peer::answer`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn answer(&mut self, reply: Reply, result: &(impl Serialize + ?Sized)) -> Result<(), AnswerError> {
-        self.0.answer(reply, result)
-    }
-
-    /// As [`Peer::refuse`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn refuse(
-        &mut self,
-        reply: Reply,
-        code: i64,
-        message: &str,
-        data: Option<&(impl Serialize + ?Sized)>,
-    ) -> Result<(), AnswerError> {
-        self.0.refuse(reply, code, message, data)
-    }
-
-    /// Refuses a request that nobody takes, in the words of the reference transport: code -32601,
-    /// `method not found: NAME`.
-    ///
-    /// # Errors
-    /// As [`refuse`](Self::refuse).
-    pub fn refuse_method(&mut self, reply: Reply, method: JsonStr<'_>) -> Result<(), AnswerError> {
-        let message = format!("method not found: {method}");
-        self.0.refuse(reply, METHOD_NOT_FOUND, &message, None::<&()>)
-    }
-
-    /// Refuses a request on a line over the limit: code -32603, with a message that names the limit.
-    ///
-    /// # Errors
-    /// As [`refuse`](Self::refuse).
-    pub fn refuse_too_long(&mut self, reply: Reply, limit: usize) -> Result<(), AnswerError> {
-        let message = format!("the request is longer than the line limit of {limit} bytes");
-        self.0.refuse(reply, INTERNAL_ERROR, &message, None::<&()>)
-    }
-}
-
-/// Why nothing was sent. Nothing has changed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum SendError {
-    /// The token of the call was already set.
-    Aborted(AbortReason),
-    /// The direction that it needs has ended.
-    Closed,
-    /// The caller's value has no JSON form.
-    Encode(EncodeError),
-}
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Aborted(reason) => write!(f, "the call was aborted before it was sent: {reason}"),
-            Self::Closed => f.write_str("cannot send: the connection has ended"),
-            Self::Encode(_) => f.write_str("cannot send the frame"),
-        }
-    }
-}
-
-impl core::error::Error for SendError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Encode(error) => Some(error),
-            Self::Aborted(_) | Self::Closed => None,
-        }
-    }
-}
-
-/// Why an answer was not sent, with the right to answer.
-#[derive(Debug)]
-pub struct AnswerError {
-    /// To try again with.
-    pub reply: Reply,
-    /// What went wrong.
-    pub why: SendError,
-}
-
-impl fmt::Display for AnswerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot answer the request with id {:?}", self.reply.id())
-    }
-}
-
-impl core::error::Error for AnswerError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        Some(&self.why)
     }
 }
