@@ -4,6 +4,7 @@ use std::io::Write;
 
 use dsh_wire::json::{Json, JsonBuf};
 
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::runtime::{Route, Runtime, RuntimeArgs};
 use crate::text_argument;
@@ -29,18 +30,17 @@ pub(crate) struct Args {
     route: Route,
 
     #[command(flatten)]
-    runtime: RuntimeArgs,
+    pub(crate) runtime: RuntimeArgs,
 }
 
-pub(crate) fn call(args: &Args) -> Result<(), Failure> {
-    let time = args.runtime.time();
+pub(crate) fn call(args: &Args, console: &Console) -> Result<(), Failure> {
     let params = match &args.params {
-        Some(text) => text_argument(text, time)?,
+        Some(text) => text_argument(text, console.time)?,
         // No params are sent as such.
         None => Json::NULL.get().into(),
     };
     let params = Json::new(&params).map_err(|error| Failure::usage(format!("the params cannot be sent: {error}")))?;
-    let mut runtime = Runtime::start(&args.runtime, time, false)?;
+    let mut runtime = Runtime::start(&args.runtime, console, false)?;
     let outcome = exchange(args, params, &mut runtime);
     runtime.close(&outcome);
     outcome
@@ -52,8 +52,7 @@ fn exchange(args: &Args, params: Json<'_>, runtime: &mut Runtime) -> Result<(), 
     }
     runtime.status.set("waiting for the answer");
     let result: JsonBuf = runtime.call(&args.method, &params)?;
-    let written = runtime
-        .stdout()
-        .and_then(|mut out| runtime.status.out_of_the_way(|| writeln!(out, "{}", result.as_json()).map(|()| true)));
-    written.map_err(|error| runtime.output_failure(error))
+    let mut out = runtime.console.stdout();
+    let written = runtime.status.out_of_the_way(|| writeln!(out, "{}", result.as_json()).map(|()| true));
+    written.map_err(|error| runtime.console.output_failure(error))
 }

@@ -4,6 +4,7 @@ extern crate alloc;
 
 mod agent;
 mod call;
+mod console;
 mod doctor;
 mod documents;
 mod failure;
@@ -24,9 +25,11 @@ mod view;
 
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use console::Console;
 use failure::Failure;
 use time::Time;
 
@@ -52,6 +55,17 @@ enum Command {
     Man(documents::ManArgs),
 }
 
+impl Command {
+    fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Run(args) => args.runtime.timeout,
+            Self::Call(args) => args.runtime.timeout,
+            Self::Doctor(args) => Some(args.runtime.timeout.unwrap_or(doctor::TIMEOUT)),
+            _ => None,
+        }
+    }
+}
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -63,19 +77,21 @@ Exit codes:
   130  interrupted; 143 by SIGTERM";
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Run(args) => run::run(&args),
-        Command::Call(args) => call::call(&args),
+    let command = Cli::parse().command;
+    let console = Console::start(command.timeout());
+    let outcome = match command {
+        Command::Run(args) => run::run(&args, &console),
+        Command::Call(args) => call::call(&args, &console),
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Replay(args) => replay::replay(&args),
-        Command::Tap(args) => return tap::tap(&args).unwrap_or_else(Failure::report),
+        Command::Tap(args) => return tap::tap(&args).unwrap_or_else(|failure| console.conclude(Err(failure))),
         Command::Timeline(args) => timeline::timeline(&args),
-        Command::Doctor(args) => doctor::doctor(args),
+        Command::Doctor(args) => doctor::doctor(&args, &console),
         Command::Completions(args) => documents::completions(&args, Cli::command()),
         Command::Man(args) => documents::man(&args, Cli::command()),
     };
-    outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+    console.conclude(outcome)
 }
 
 /// An argument of which `-` means what stdin holds, without its last line end.

@@ -2,15 +2,19 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
+
+use crate::interrupt::Interrupts;
+use crate::time::Time;
 
 /// How long a reader may take nothing, once there is a reason to end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,61 +47,84 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// A stream of ours. A write waits for room as long as it takes; once `reason` has one to end, until the reader has taken
-/// nothing for [`PATIENCE`]. From then on every write fails.
-pub(crate) struct Output<R> {
-    to: File,
-    /// A write that finds no room says so.
-    never_waits: bool,
-    reason: R,
-    given_up: Option<GivenUp>,
+/// A stream of ours. A write waits for room as long as it takes; once the time is up or a signal has come, until the
+/// reader has taken nothing for [`PATIENCE`]. From then on every write fails, that of every clone too.
+#[derive(Clone)]
+pub(crate) struct Output {
+    to: BorrowedFd<'static>,
+    /// The same, opened once more so that a write that finds no room says so.
+    again: Option<Arc<File>>,
+    /// How much may be written without waiting where there is room.
+    piece: usize,
+    time: Time,
+    interrupts: Interrupts,
+    given_up: Arc<OnceLock<GivenUp>>,
 }
 
-impl<R: Fn() -> Option<GivenUp>> Output<R> {
-    /// # Errors
-    /// There is no descriptor left.
-    pub(crate) fn new(stream: &impl AsFd, reason: R) -> io::Result<Self> {
-        let to = File::from(stream.as_fd().try_clone_to_owned()?);
-        let is_file = to.metadata().is_ok_and(|metadata| metadata.is_file());
-        let (to, never_waits) = never_waiting(to);
-        Ok(Self { to, never_waits: never_waits || is_file, reason, given_up: None })
+impl Output {
+    pub(crate) fn new(to: BorrowedFd<'static>, time: Time, interrupts: &Interrupts) -> Self {
+        let again = opened_again(to).map(Arc::new);
+        let kind = rustix::fs::fstat(to).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let piece = match kind {
+            _ if again.is_some() => usize::MAX,
+            Ok(FileType::RegularFile) => usize::MAX,
+            Ok(FileType::CharacterDevice) if to.is_terminal() => 1,
+            _ => PIPE_BUF,
+        };
+        Self { to, again, piece, time, interrupts: interrupts.clone(), given_up: Arc::default() }
     }
 
-    fn wait_for_room(&mut self) -> io::Result<()> {
-        let tick = Timespec::try_from(LOOK).unwrap_or_default();
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.again.as_ref().map_or(self.to, |again| again.as_fd())
+    }
+
+    /// Why nobody has to wait for a reader any more.
+    fn reason(&self) -> Option<GivenUp> {
+        match self.interrupts.signal() {
+            Some(_) => Some(GivenUp::Interrupted),
+            None => self.time.is_up().then_some(GivenUp::TimedOut),
+        }
+    }
+
+    /// Whether there is room, or will be within this time.
+    fn has_room(&self, within: Duration) -> io::Result<bool> {
+        let within = Timespec::try_from(within).unwrap_or_default();
+        match rustix::event::poll(&mut [PollFd::new(&self.fd(), PollFlags::OUT)], Some(&within)) {
+            Err(Errno::INTR) => Ok(false),
+            ready => Ok(ready? > 0),
+        }
+    }
+
+    fn wait_for_room(&self) -> io::Result<()> {
         let mut since = None;
         loop {
-            let reason = (self.reason)();
-            match rustix::event::poll(&mut [PollFd::new(&self.to, PollFlags::OUT)], Some(&tick)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(error) => return Err(error.into()),
+            let reason = self.reason();
+            if self.has_room(LOOK)? {
+                return Ok(());
             }
             if let Some(reason) = reason
                 && since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
             {
-                self.given_up = Some(reason);
-                return Err(io::Error::other(reason));
+                return Err(io::Error::other(*self.given_up.get_or_init(|| reason)));
             }
         }
     }
 }
 
-impl<R: Fn() -> Option<GivenUp>> Write for Output<R> {
+impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(reason) = self.given_up {
-            return Err(io::Error::other(reason));
+        if let Some(reason) = self.given_up.get() {
+            return Err(io::Error::other(*reason));
         }
-        // Where there is room, it is for so much.
-        let most = if self.never_waits { bytes.len() } else { PIPE_BUF };
-        let mut ask = !self.never_waits;
+        let piece = bytes.get(..self.piece).unwrap_or(bytes);
+        let mut ask = self.piece < usize::MAX;
         loop {
             if ask {
                 self.wait_for_room()?;
             }
-            match self.to.write(bytes.get(..most).unwrap_or(bytes)) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => ask = true,
-                outcome => return outcome,
+            match rustix::io::write(self.fd(), piece) {
+                Err(Errno::AGAIN) => ask = true,
+                outcome => return Ok(outcome?),
             }
         }
     }
@@ -108,14 +135,11 @@ impl<R: Fn() -> Option<GivenUp>> Write for Output<R> {
 }
 
 /// A pipe, opened once more in a mode of our own: that of a descriptor may be shared with others, and stays as it is.
-/// Returns whether that could be done.
-pub(crate) fn never_waiting(to: File) -> (File, bool) {
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let again =
-        || File::options().write(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{}", to.as_raw_fd()));
-    let pipe = to.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
-    match pipe.then(again) {
-        Some(Ok(again)) => (again, true),
-        _ => (to, false),
-    }
+pub(crate) fn opened_again(to: BorrowedFd<'_>) -> Option<File> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(to).ok()?.st_mode);
+    let again = || {
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        File::options().write(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{}", to.as_raw_fd())).ok()
+    };
+    (kind == FileType::Fifo).then(again)?
 }

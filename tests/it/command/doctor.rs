@@ -296,6 +296,13 @@ fn one_that_does_not_end_well() {
 }
 
 #[test]
+fn one_that_dies_after_the_handshake() {
+    let output = Machine::new().examine(&ready("take; echo overworked >&2; exit 7"));
+    fails(&output, "methods", 3, &["the runtime exited with code 7", "| overworked"]);
+    tells(&output, "! handshake", &["ready after"]);
+}
+
+#[test]
 fn a_folder_is_no_program() {
     let output = dsh_wire(["doctor"]).env("DSH_RUNTIME_BIN", std::env::temp_dir()).output().unwrap();
     exits(&output, 2);

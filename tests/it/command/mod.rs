@@ -11,6 +11,7 @@ mod signal;
 mod tap;
 pub(crate) mod terminal;
 mod timeline;
+mod unread;
 
 use std::ffi::OsStr;
 use std::fs;

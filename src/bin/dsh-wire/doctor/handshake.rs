@@ -151,7 +151,7 @@ fn methods(runtime: &mut Runtime) -> Result<Finding, Failure> {
 
 /// How a method is refused, without its name; `None` where it is not.
 fn refusal(runtime: &mut Runtime, method: &str) -> Result<Option<String>, Failure> {
-    let limit = Duration::from_secs(5).min(runtime.time_left().unwrap_or(Duration::MAX));
+    let limit = Duration::from_secs(5).min(runtime.console.time.left().unwrap_or(Duration::MAX));
     let options = runtime.call_options().timeout(limit);
     let answer: Result<JsonBuf, Error> = runtime.harness.client().call_with(method, &Empty, &options);
     match answer {
