@@ -286,6 +286,7 @@ impl HarnessClient {
     /// As [`pump`](Self::pump).
     pub fn pump_with(&mut self, timeout: Duration, observe: &mut dyn FnMut(&Notification<'_>)) -> Result<Moved, Error> {
         if self.connection.has_ended() {
+            self.forget_dropped_calls();
             return Err(self.closed("read what the runtime sends"));
         }
         let now = self.connection.now();
@@ -302,7 +303,7 @@ impl HarnessClient {
     ) -> Result<Moved, Error> {
         self.before_turn();
         let moved = self.connection.turn(now, until, aim, observe)?;
-        self.forget_dropped_calls();
+        self.forget_ended_calls();
         Ok(moved)
     }
 
@@ -310,18 +311,25 @@ impl HarnessClient {
     pub(super) fn turn_at_once(&mut self, wanted: bool) -> Option<Patience> {
         self.before_turn();
         let wait = self.connection.turn_at_once(wanted, &mut |_, _| {});
-        self.forget_dropped_calls();
+        self.forget_ended_calls();
         wait
     }
 
     fn before_turn(&mut self) {
+        self.calls.forget_dropped(&mut self.connection.client);
         self.forget_dropped_subscriptions();
         self.choose_requests();
     }
 
-    pub(super) fn forget_dropped_calls(&mut self) {
+    fn forget_ended_calls(&mut self) {
         let Connection { client, ended_calls, .. } = &mut self.connection;
-        self.calls.forget_dropped(ended_calls.drain(..), client);
+        self.calls.forget_ended(ended_calls.drain(..), client);
+    }
+
+    /// Lets go of all calls that have ended and whose handle is gone, where that is not left to a turn.
+    pub(super) fn forget_dropped_calls(&mut self) {
+        self.calls.forget_dropped(&mut self.connection.client);
+        self.forget_ended_calls();
     }
 
     pub(super) fn forget_dropped_subscriptions(&mut self) {
@@ -345,12 +353,18 @@ impl HarnessClient {
     /// before did not do, and takes its status. What is left of its process group is killed. Subscriptions end at
     /// once. The second time nothing is done, and the report is the same.
     pub fn close(&mut self) -> CloseReport {
-        self.connection.close(self.options.graces, None)
+        self.close_as(None)
     }
 
     /// As [`close`](Self::close), but once the token is set, no rung before SIGKILL gets more than 100 ms.
     pub fn close_with(&mut self, hurry: &AbortToken) -> CloseReport {
-        self.connection.close(self.options.graces, Some(hurry))
+        self.close_as(Some(hurry))
+    }
+
+    fn close_as(&mut self, hurry: Option<&AbortToken>) -> CloseReport {
+        let report = self.connection.close(self.options.graces, hurry);
+        self.forget_dropped_calls();
+        report
     }
 
     /// The process id of the runtime, while there is a process.
@@ -383,7 +397,8 @@ impl HarnessClient {
         self.connection.client.pending()
     }
 
-    /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended.
+    /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended. Those that have are let go
+    /// with the next turn.
     #[must_use]
     pub fn kept_calls(&self) -> usize {
         self.calls.len()

@@ -607,6 +607,27 @@ fn calls_whose_handles_are_gone_leave_nothing() {
 }
 
 #[test]
+fn nothing_is_kept_of_a_call_whose_handle_goes_after_its_end() {
+    let mut client = start(&["silent=quiet"]);
+    let start = |client: &mut HarnessClient, method: &str| -> PendingCall<JsonBuf> {
+        client.start_call(method, &json!({}), &CallOptions::default()).unwrap()
+    };
+    let [echo, quiet] = ["echo", "quiet"].map(|method| start(&mut client, method));
+    // The answer of the first one has come with this, or before.
+    client.call("echo", &json!({})).unwrap();
+    assert_eq!((client.pending_calls(), client.kept_calls()), (1, 2));
+    drop((echo, quiet));
+    client.pump(Duration::ZERO).unwrap();
+    assert_eq!((client.pending_calls(), client.kept_calls()), (1, 1), "the other one has not ended");
+    let left = start(&mut client, "quiet");
+    client.close();
+    assert_eq!((client.pending_calls(), client.kept_calls()), (0, 1), "its handle is there");
+    drop(left);
+    assert!(client.pump(Duration::ZERO).is_err());
+    assert_eq!(client.kept_calls(), 0);
+}
+
+#[test]
 fn a_kill_at_any_moment_ends_everything_with_its_cause() {
     for round in 0..20_u64 {
         let mut client = start(&["silent=quiet", "events=200"]);

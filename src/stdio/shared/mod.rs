@@ -294,7 +294,10 @@ impl SharedClient {
     /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended.
     #[must_use]
     pub fn kept_calls(&self) -> usize {
-        self.core().with(|state| state.client.kept_calls())
+        self.core().with(|state| {
+            state.client.forget_dropped_calls();
+            state.client.kept_calls()
+        })
     }
 
     fn core(&self) -> &Core {
