@@ -215,9 +215,11 @@ impl HarnessClient {
     }
 
     /// Gives up a call. There is no cancel on the wire: the runtime may still do what was asked. A request that has
-    /// not begun to be written is withdrawn.
+    /// not begun to be written is withdrawn. The call of another client is left alone.
     pub fn abandon<R>(&mut self, call: PendingCall<R>) {
-        self.calls.abandon(&call, &mut self.connection.client);
+        if self.calls.have(&call) {
+            self.calls.abandon(&call, &mut self.connection.client);
+        }
     }
 
     /// Tells the runtime something, and waits until that is written or the client's timeout has passed.

@@ -628,6 +628,24 @@ fn nothing_is_kept_of_a_call_whose_handle_goes_after_its_end() {
 }
 
 #[test]
+fn the_handles_of_another_client_change_nothing() {
+    let [mut client, mut other] = [start(&[]), start(&[])];
+    let start = |client: &mut HarnessClient| -> PendingCall<JsonBuf> {
+        client.start_call("echo", &json!({}), &CallOptions::default()).unwrap()
+    };
+    let [ours, theirs, given_up] = [start(&mut client), start(&mut other), start(&mut other)];
+    let second = start(&mut client);
+    assert!(matches!(client.try_finish(&theirs).unwrap().unwrap_err().kind(), ErrorKind::NoSuchCall));
+    client.abandon(theirs);
+    assert!(matches!(client.finish(given_up).unwrap_err().kind(), ErrorKind::NoSuchCall));
+    assert_eq!((client.pending_calls(), client.kept_calls()), (2, 2));
+    client.finish(ours).unwrap();
+    client.finish(second).unwrap();
+    close(client);
+    close(other);
+}
+
+#[test]
 fn a_kill_at_any_moment_ends_everything_with_its_cause() {
     for round in 0..20_u64 {
         let mut client = start(&["silent=quiet", "events=200"]);
