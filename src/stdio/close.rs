@@ -211,6 +211,7 @@ impl Ending {
         if let Some(mut child) = child {
             child.abandon();
             report.exit = child.exit();
+            report.stderr = child.tail().clone();
         }
         report
     }

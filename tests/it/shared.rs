@@ -493,6 +493,7 @@ fn a_callback_that_panics_ends_the_call_and_nothing_is_kept() {
     assert!(format!("{error:?}").contains("a callback has panicked: in the callback"), "{error:?}");
     assert_eq!((client.pending_calls(), client.kept_calls()), (0, 0));
     close(&client);
+    assert_eq!(client.close().stderr.text(), "ill\n");
 }
 
 #[test]
