@@ -285,6 +285,15 @@ fn a_grandchild_that_holds_the_pipe_holds_up_nobody() {
 }
 
 #[test]
+fn a_grandchild_that_goes_on_writing_to_both_pipes_holds_up_nobody() {
+    let script = "while :; do echo out; echo err >&2; sleep 0.01; done & read -r one; exit 3";
+    let mut client = HarnessClient::spawn_with(&Launch::new("sh").args(["-c", script]), options()).unwrap();
+    let error = within(SECOND, || client.call("last", &())).unwrap_err();
+    assert_eq!(error.exit(), Some(Exit::Code(3)));
+    close(client);
+}
+
+#[test]
 fn what_is_no_frame_is_counted_and_stderr_is_drained() {
     let mut client = start(&["banner", "stderr-lines=5000"]);
     within(5 * SECOND, || client.initialize(&route())).unwrap();
