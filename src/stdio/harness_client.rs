@@ -265,7 +265,8 @@ impl HarnessClient {
         self.subscriptions.keep(id)
     }
 
-    /// Everything about a session and those that come from it; nothing is lost.
+    /// Everything about a session and those that come from it; nothing is lost, as long as the [`SessionTree`] remembers
+    /// where they come from: beyond 16 384 sub-agents of one connection it forgets the oldest.
     pub fn subscribe_session_tree(&mut self, session_id: impl Into<JsonString>) -> Subscription {
         self.subscribe(Filter::all().session_tree(session_id), Policy::Lossless)
     }

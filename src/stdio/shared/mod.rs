@@ -234,7 +234,9 @@ impl SharedClient {
         SharedSubscription::new(&self.0.core, name, filter, policy)
     }
 
-    /// Everything about a session and those that come from it; nothing is lost.
+    /// Everything about a session and those that come from it; nothing is lost, as long as the
+    /// [`SessionTree`](crate::client::SessionTree) remembers where they come from: beyond 16 384 sub-agents of one
+    /// connection it forgets the oldest.
     pub fn subscribe_session_tree(&self, session_id: impl Into<JsonString>) -> SharedSubscription {
         self.subscribe(Filter::all().session_tree(session_id), Policy::Lossless)
     }
