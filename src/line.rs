@@ -381,12 +381,14 @@ impl LineBuffer {
         }
     }
 
-    /// Makes `buf[end..end + len]` exist. The bytes of an unfinished line move to the front at most once for each
-    /// time the buffer was emptied or grew, so the cost of moving stays below that of receiving.
+    /// Makes `buf[end..end + len]` exist. Bytes that have not been given out move to the front only where that frees an
+    /// eighth of their number, and the buffer grows by no less, so the cost of moving stays in proportion to that of
+    /// receiving.
     fn make_room(&mut self, len: usize) {
-        if self.start == self.end {
+        let held = self.end - self.start;
+        if held == 0 {
             self.forget();
-        } else if self.start > 0 && self.end + len > self.buf.len() {
+        } else if self.end + len > self.buf.capacity() && self.start >= held / 8 {
             self.buf.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.searched -= self.start;

@@ -12,6 +12,10 @@ const DEFAULT_LIMIT: usize = 16_384;
 
 /// The lineage of sessions, as `subagent.started` notifications tell it.
 ///
+/// It is bounded: the oldest session is forgotten where there would be more than the limit, 16 384 in a
+/// [`Client`](super::Client). What is about that session or comes from it passes no filter by
+/// [`session_tree`](super::Filter::session_tree) of those above any more, and nobody is told.
+///
 /// ```
 /// use dsh_wire::client::SessionTree;
 /// use dsh_wire::json::JsonString;

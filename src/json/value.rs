@@ -90,7 +90,7 @@ impl<'a> Json<'a> {
 
     /// The same, of which the scanner has seen where a long item lies.
     pub(crate) const fn with_long_item(self, long: LongItem) -> Self {
-        Self { long, ..self }
+        Self { text: self.text, long }
     }
 
     pub(super) const fn long_item(self) -> LongItem {

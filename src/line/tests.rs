@@ -92,7 +92,7 @@ fn an_endless_line_is_not_kept_though_nobody_takes_lines() {
 #[test]
 fn a_long_line_takes_little_more_than_its_length_and_gives_it_back() {
     let mut lines = LineBuffer::new();
-    let piece = vec![b'x'; 4 << 10];
+    let piece = vec![b'x'; 4000];
     let mut grown = 0;
     // Not a power of two, so that doubling shows.
     for _ in 0..6400 {
@@ -133,6 +133,26 @@ fn a_buffer_that_is_never_empty_stays_small() {
         assert!(matches!(lines.next_line(), Some(Line::Whole { bytes: b"a", .. })));
     }
     assert!(lines.buf.capacity() <= 16 << 10, "{} bytes", lines.buf.capacity());
+}
+
+/// Whoever takes a line for each that comes, and has a megabyte of them waiting, pays for no more than a few moves.
+#[test]
+fn a_backlog_is_moved_in_proportion_to_what_comes() {
+    let mut lines = LineBuffer::new();
+    let line = b"0123456789012345678901234567890123456789\n".as_slice();
+    lines.push(&line.repeat(25_000));
+    let (mut moved, mut received) = (0, 0);
+    for _ in 0..100_000 {
+        let before = (lines.start, lines.buffered());
+        lines.push(line);
+        received += line.len();
+        if lines.start < before.0 {
+            moved += before.1;
+        }
+        assert!(lines.next_line().is_some());
+    }
+    assert!(moved <= received * 8, "{moved} bytes moved for {received} received");
+    assert!(lines.buf.capacity() <= 2 << 20, "{} bytes", lines.buf.capacity());
 }
 
 #[test]

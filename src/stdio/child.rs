@@ -203,11 +203,15 @@ impl Child {
         came
     }
 
-    /// Reads stderr to its end, or until nothing has come for `quiet`, but not for long. A callback that panics over these
+    /// Reads stderr to its end, or until nothing has come for `quiet`, but not for longer than twice that. A callback that panics over these
     /// last words gets no more of them: whoever asks is told of the end all the same.
     pub(super) fn finish_stderr(&mut self, quiet: Duration) {
         let start = Instant::now();
-        while start.elapsed() < quiet * 4 {
+        loop {
+            let left = (quiet * 2).saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
             self.stderr_ready = true;
             match catch_unwind(AssertUnwindSafe(|| self.read_stderr())) {
                 Ok(false) => {}
@@ -218,7 +222,7 @@ impl Child {
                 }
             }
             let Some(stderr) = &self.stderr else { break };
-            let quiet = Timespec::try_from(quiet).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+            let quiet = Timespec::try_from(quiet.min(left)).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
             if rustix::event::poll(&mut [PollFd::new(stderr, PollFlags::IN)], Some(&quiet)) == Ok(0) {
                 break;
             }

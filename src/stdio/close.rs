@@ -1,7 +1,7 @@
 //! The end of a connection by our own decision: the ladder, walked with real time and a real process.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::vec::Vec;
 
 use rustix::process::Signal;
@@ -61,7 +61,7 @@ pub(super) struct Closing {
     graces: Graces,
     /// The request of the first rung, while it waits.
     shutdown: Option<Call<Empty>>,
-    since: Duration,
+    since: Instant,
 }
 
 /// What is left of a connection at the end of the ladder. To take the status of the process may last a moment, and
@@ -71,7 +71,7 @@ pub(super) struct Ending {
     child: Option<Child>,
     graces: Graces,
     rungs: Vec<RungReport>,
-    since: Duration,
+    since: Instant,
 }
 
 impl Connection {
@@ -104,7 +104,7 @@ impl Connection {
             return;
         }
         self.client.unsubscribe_all();
-        let since = self.now();
+        let since = Instant::now();
         let graces = Graces { kill: graces.kill.max(SHORTEST_KILL), ..graces };
         self.closing = Some(Closing { teardown: Teardown::new(graces), graces, shutdown: None, since });
     }
@@ -156,17 +156,15 @@ impl Connection {
     pub(super) fn end_close(&mut self) -> Ending {
         self.fail(Cause::ClosedHere);
         self.drain(&mut |_, _| {});
-        let now = self.now();
         let (graces, rungs, since) = match self.closing.take() {
             Some(Closing { teardown, graces, since, .. }) => (graces, teardown.report().to_vec(), since),
-            None => (Graces::default(), Vec::new(), now),
+            None => (Graces::default(), Vec::new(), Instant::now()),
         };
         Ending { child: self.child.take(), graces, rungs, since }
     }
 
     /// Keeps the report for those who ask again.
-    pub(super) fn closed_with(&mut self, mut report: CloseReport) -> CloseReport {
-        report.took = self.now().saturating_sub(report.took);
+    pub(super) fn closed_with(&mut self, report: CloseReport) -> CloseReport {
         report.rungs.iter().for_each(journal::rung);
         self.report.get_or_insert(report).clone()
     }
@@ -189,11 +187,10 @@ impl Connection {
 }
 
 impl Ending {
-    /// Ends what is left of the group and takes the status of the process. `took` is the time of the start until
-    /// [`Connection::closed_with`] makes it a duration.
+    /// Ends what is left of the group and takes the status of the process.
     pub(super) fn finish(self) -> CloseReport {
         let Self { child, graces, rungs, since } = self;
-        let mut report = CloseReport { rungs, took: since, exit: None, left_behind: 0, stderr: Tail::default() };
+        let mut report = CloseReport { rungs, ..CloseReport::default() };
         if let Some(mut child) = child {
             report.left_behind = child.end_group();
             child.reap(graces.kill);
@@ -201,17 +198,20 @@ impl Ending {
             report.exit = child.exit();
             report.stderr = child.tail().clone();
         }
+        report.took = since.elapsed();
         report
     }
 
     /// As dropping the process does: gives it a moment, then kills its group.
     pub(super) fn abandon(self) -> CloseReport {
         let Self { child, rungs, since, .. } = self;
-        let mut report = CloseReport { rungs, took: since, ..CloseReport::default() };
+        let mut report = CloseReport { rungs, ..CloseReport::default() };
         if let Some(mut child) = child {
             child.abandon();
             report.exit = child.exit();
+            report.stderr = child.tail().clone();
         }
+        report.took = since.elapsed();
         report
     }
 }

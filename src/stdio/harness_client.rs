@@ -215,9 +215,11 @@ impl HarnessClient {
     }
 
     /// Gives up a call. There is no cancel on the wire: the runtime may still do what was asked. A request that has
-    /// not begun to be written is withdrawn.
+    /// not begun to be written is withdrawn. The call of another client is left alone.
     pub fn abandon<R>(&mut self, call: PendingCall<R>) {
-        self.calls.abandon(&call, &mut self.connection.client);
+        if self.calls.have(&call) {
+            self.calls.abandon(&call, &mut self.connection.client);
+        }
     }
 
     /// Tells the runtime something, and waits until that is written or the client's timeout has passed.
@@ -263,7 +265,8 @@ impl HarnessClient {
         self.subscriptions.keep(id)
     }
 
-    /// Everything about a session and those that come from it; nothing is lost.
+    /// Everything about a session and those that come from it; nothing is lost, as long as the [`SessionTree`] remembers
+    /// where they come from: beyond 16 384 sub-agents of one connection it forgets the oldest.
     pub fn subscribe_session_tree(&mut self, session_id: impl Into<JsonString>) -> Subscription {
         self.subscribe(Filter::all().session_tree(session_id), Policy::Lossless)
     }
@@ -286,6 +289,7 @@ impl HarnessClient {
     /// As [`pump`](Self::pump).
     pub fn pump_with(&mut self, timeout: Duration, observe: &mut dyn FnMut(&Notification<'_>)) -> Result<Moved, Error> {
         if self.connection.has_ended() {
+            self.forget_dropped_calls();
             return Err(self.closed("read what the runtime sends"));
         }
         let now = self.connection.now();
@@ -302,7 +306,7 @@ impl HarnessClient {
     ) -> Result<Moved, Error> {
         self.before_turn();
         let moved = self.connection.turn(now, until, aim, observe)?;
-        self.forget_dropped_calls();
+        self.forget_ended_calls();
         Ok(moved)
     }
 
@@ -310,18 +314,25 @@ impl HarnessClient {
     pub(super) fn turn_at_once(&mut self, wanted: bool) -> Option<Patience> {
         self.before_turn();
         let wait = self.connection.turn_at_once(wanted, &mut |_, _| {});
-        self.forget_dropped_calls();
+        self.forget_ended_calls();
         wait
     }
 
     fn before_turn(&mut self) {
+        self.calls.forget_dropped(&mut self.connection.client);
         self.forget_dropped_subscriptions();
         self.choose_requests();
     }
 
-    pub(super) fn forget_dropped_calls(&mut self) {
+    fn forget_ended_calls(&mut self) {
         let Connection { client, ended_calls, .. } = &mut self.connection;
-        self.calls.forget_dropped(ended_calls.drain(..), client);
+        self.calls.forget_ended(ended_calls.drain(..), client);
+    }
+
+    /// Lets go of all calls that have ended and whose handle is gone, where that is not left to a turn.
+    pub(super) fn forget_dropped_calls(&mut self) {
+        self.calls.forget_dropped(&mut self.connection.client);
+        self.forget_ended_calls();
     }
 
     pub(super) fn forget_dropped_subscriptions(&mut self) {
@@ -345,12 +356,18 @@ impl HarnessClient {
     /// before did not do, and takes its status. What is left of its process group is killed. Subscriptions end at
     /// once. The second time nothing is done, and the report is the same.
     pub fn close(&mut self) -> CloseReport {
-        self.connection.close(self.options.graces, None)
+        self.close_as(None)
     }
 
     /// As [`close`](Self::close), but once the token is set, no rung before SIGKILL gets more than 100 ms.
     pub fn close_with(&mut self, hurry: &AbortToken) -> CloseReport {
-        self.connection.close(self.options.graces, Some(hurry))
+        self.close_as(Some(hurry))
+    }
+
+    fn close_as(&mut self, hurry: Option<&AbortToken>) -> CloseReport {
+        let report = self.connection.close(self.options.graces, hurry);
+        self.forget_dropped_calls();
+        report
     }
 
     /// The process id of the runtime, while there is a process.
@@ -383,7 +400,8 @@ impl HarnessClient {
         self.connection.client.pending()
     }
 
-    /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended.
+    /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended. Those that have are let go
+    /// with the next turn.
     #[must_use]
     pub fn kept_calls(&self) -> usize {
         self.calls.len()

@@ -285,6 +285,15 @@ fn a_grandchild_that_holds_the_pipe_holds_up_nobody() {
 }
 
 #[test]
+fn a_grandchild_that_goes_on_writing_to_both_pipes_holds_up_nobody() {
+    let script = "while :; do echo out; echo err >&2; sleep 0.01; done & read -r one; exit 3";
+    let mut client = HarnessClient::spawn_with(&Launch::new("sh").args(["-c", script]), options()).unwrap();
+    let error = within(SECOND, || client.call("last", &())).unwrap_err();
+    assert_eq!(error.exit(), Some(Exit::Code(3)));
+    close(client);
+}
+
+#[test]
 fn what_is_no_frame_is_counted_and_stderr_is_drained() {
     let mut client = start(&["banner", "stderr-lines=5000"]);
     within(5 * SECOND, || client.initialize(&route())).unwrap();
@@ -604,6 +613,45 @@ fn calls_whose_handles_are_gone_leave_nothing() {
     client.call("echo", &json!({})).unwrap();
     assert_eq!((client.pending_calls(), client.kept_calls()), (0, 0));
     close(client);
+}
+
+#[test]
+fn nothing_is_kept_of_a_call_whose_handle_goes_after_its_end() {
+    let mut client = start(&["silent=quiet"]);
+    let start = |client: &mut HarnessClient, method: &str| -> PendingCall<JsonBuf> {
+        client.start_call(method, &json!({}), &CallOptions::default()).unwrap()
+    };
+    let [echo, quiet] = ["echo", "quiet"].map(|method| start(&mut client, method));
+    // The answer of the first one has come with this, or before.
+    client.call("echo", &json!({})).unwrap();
+    assert_eq!((client.pending_calls(), client.kept_calls()), (1, 2));
+    drop((echo, quiet));
+    client.pump(Duration::ZERO).unwrap();
+    assert_eq!((client.pending_calls(), client.kept_calls()), (1, 1), "the other one has not ended");
+    let left = start(&mut client, "quiet");
+    client.close();
+    assert_eq!((client.pending_calls(), client.kept_calls()), (0, 1), "its handle is there");
+    drop(left);
+    assert!(client.pump(Duration::ZERO).is_err());
+    assert_eq!(client.kept_calls(), 0);
+}
+
+#[test]
+fn the_handles_of_another_client_change_nothing() {
+    let [mut client, mut other] = [start(&[]), start(&[])];
+    let start = |client: &mut HarnessClient| -> PendingCall<JsonBuf> {
+        client.start_call("echo", &json!({}), &CallOptions::default()).unwrap()
+    };
+    let [ours, theirs, given_up] = [start(&mut client), start(&mut other), start(&mut other)];
+    let second = start(&mut client);
+    assert!(matches!(client.try_finish(&theirs).unwrap().unwrap_err().kind(), ErrorKind::NoSuchCall));
+    client.abandon(theirs);
+    assert!(matches!(client.finish(given_up).unwrap_err().kind(), ErrorKind::NoSuchCall));
+    assert_eq!((client.pending_calls(), client.kept_calls()), (2, 2));
+    client.finish(ours).unwrap();
+    client.finish(second).unwrap();
+    close(client);
+    close(other);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The client that threads share, against real processes. Each test has a bound on the wall clock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use dsh_wire::stdio::{
 use dsh_wire::wire::ContentBlock;
 use serde_json::json;
 
-use crate::faulty::{SECOND, count, exists, options, route, shared, start, within};
+use crate::faulty::{SECOND, count, exists, options, route, shared, slack, start, within};
 
 /// Ends the client and checks that nothing is left of it.
 #[track_caller]
@@ -453,6 +453,37 @@ fn with_panics(script: &str) -> HarnessClient {
     HarnessClient::spawn_with(&launch, options).unwrap()
 }
 
+/// What it leaves behind says a last word on stderr when it is ended, and that is after the exit.
+const SPEAKS_LAST: &str = "trap ready=1 USR1
+    (trap 'echo ill >&2; exit' TERM; kill -USR1 $$; while :; do sleep 0.01; done) &
+    until [ $ready ]; do sleep 0.01; done; echo '{\"method\":\"ready\"}'; read -r shutdown; exit 3";
+
+#[test]
+fn a_callback_for_last_words_must_not_use_its_client_either() {
+    let inside = Arc::new(OnceLock::<SharedClient>::new());
+    let [entered, returned] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let callback = {
+        let (inside, entered, returned) = (Arc::clone(&inside), Arc::clone(&entered), Arc::clone(&returned));
+        Stderr::callback(move |_| {
+            entered.fetch_add(1, Ordering::Relaxed);
+            drop(inside.get().unwrap().close());
+            returned.fetch_add(1, Ordering::Relaxed);
+        })
+    };
+    let launch = Launch::new("sh").args(["-c", SPEAKS_LAST]).stderr(callback);
+    let mut client = HarnessClient::spawn_with(&launch, options()).unwrap();
+    let _ready = client.subscribe(Filter::all(), Policy::Lossless).next(&mut client).unwrap();
+    let client = client.into_shared().unwrap();
+    inside.set(client.clone()).unwrap();
+    // Where it hangs, this test should not.
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || tell.send(client.close()));
+    let report = told.recv_timeout(4 * SECOND * slack()).expect("the end of the client");
+    assert_eq!(report.exit, Some(Exit::Code(3)));
+    assert!(report.stderr.text().ends_with("ill\n"), "{report:?}");
+    assert_eq!((entered.load(Ordering::Relaxed), returned.load(Ordering::Relaxed)), (1, 0));
+}
+
 #[test]
 fn a_callback_that_panics_ends_the_call_and_nothing_is_kept() {
     let client = with_panics("read -r one; read -r two; echo ill >&2; cat > /dev/null").into_shared().unwrap();
@@ -462,6 +493,7 @@ fn a_callback_that_panics_ends_the_call_and_nothing_is_kept() {
     assert!(format!("{error:?}").contains("a callback has panicked: in the callback"), "{error:?}");
     assert_eq!((client.pending_calls(), client.kept_calls()), (0, 0));
     close(&client);
+    assert_eq!(client.close().stderr.text(), "ill\n");
 }
 
 #[test]
@@ -471,11 +503,7 @@ fn a_callback_that_panics_over_last_words_changes_nothing_of_the_end() {
     let error = within(2 * SECOND, || client.call("waits", &json!({}))).unwrap_err();
     assert!(error.closed().is_some(), "{error:?}");
     close(&client);
-    // What was left behind says it when it is ended, and that is after the exit.
-    let left_behind = "trap ready=1 USR1
-        (trap 'echo ill >&2; exit' TERM; kill -USR1 $$; while :; do sleep 0.01; done) &
-        until [ $ready ]; do sleep 0.01; done; echo '{\"method\":\"ready\"}'; read -r shutdown; exit 3";
-    let mut client = with_panics(left_behind);
+    let mut client = with_panics(SPEAKS_LAST);
     let _ready = client.subscribe(Filter::all(), Policy::Lossless).next(&mut client).unwrap();
     let client = client.into_shared().unwrap();
     close(&client);

@@ -267,8 +267,11 @@ fn it_agrees_with_the_plain_path_at_every_alignment() {
             check(&format!(r#"{{"jsonrpc":"2.0","id":"{pad}","result":{tail}}}"#));
         }
         // Scalars at the same places of two blocks.
-        check(&format!(r#"{{"o":[{}tru]}}"#, "1,".repeat(len)));
-        check(&format!(r#"{{"oo":[{}01]}}"#, "1,".repeat(len)));
+        let ones = "1,".repeat(len);
+        for scalar in ["1", "01", "tru"] {
+            check(&format!(r#"{{"o":[{ones}{scalar}]}}"#));
+            check(&format!(r#"{{"oo":[{ones}{scalar}]}}"#));
+        }
         let deep = format!("{}{}{}", "[".repeat(len), r#"{"a":["#.repeat(len), "]}".repeat(len));
         check(&format!(r#"{{"d":{deep}{}}}"#, "]".repeat(len)));
         check(&format!(r#"{{"d":{deep}{}}}"#, "]".repeat(len + 1)));

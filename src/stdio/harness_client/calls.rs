@@ -1,10 +1,11 @@
 //! [`PendingCall`], the handle of a call, and what the client knows of the handles that it has given out.
 
 use std::borrow::ToOwned;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::string::String;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::vec::Vec;
 
 use crate::client::{Call, Client, Failure, Limits};
 use crate::peer::{AbortToken, CallId};
@@ -21,8 +22,8 @@ pub struct PendingCall<R> {
     /// By the clock of the connection.
     deadline: Option<Duration>,
     token: Option<AbortToken>,
-    /// Gone with this handle, so that the answer is not kept for nobody.
-    alive: Arc<()>,
+    /// Those of its connection. It tells them when it goes, so that the answer is not kept for nobody.
+    handles: Arc<Mutex<Handles>>,
 }
 
 impl<R> PendingCall<R> {
@@ -47,10 +48,36 @@ impl<R> PendingCall<R> {
     }
 }
 
-/// The handles of the calls that have not been finished. The end of a call is kept for its handle, and no longer than
-/// that lives.
+impl<R> Drop for PendingCall<R> {
+    fn drop(&mut self) {
+        let mut handles = lock(&self.handles);
+        if handles.alive.remove(&self.call.id()) {
+            handles.dropped.push(self.call.id());
+        }
+    }
+}
+
+/// The calls of one connection that have been made with a handle and have not been finished.
 #[derive(Debug, Default)]
-pub(super) struct Calls(BTreeMap<CallId, Weak<()>>);
+struct Handles {
+    /// The handle is there.
+    alive: BTreeSet<CallId>,
+    /// The handle has gone since this was last looked at.
+    dropped: Vec<CallId>,
+}
+
+fn lock(handles: &Mutex<Handles>) -> MutexGuard<'_, Handles> {
+    handles.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the client knows of the handles that it has given out. The end of a call is kept for its handle, and let go with
+/// the first turn after that has gone.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    handles: Arc<Mutex<Handles>>,
+    /// Calls that wait and whose handle is gone.
+    orphans: BTreeSet<CallId>,
+}
 
 impl Calls {
     /// The handle of a call that has just been made.
@@ -61,16 +88,16 @@ impl Calls {
         timeout: Option<Duration>,
         limits: &Limits<'_>,
     ) -> PendingCall<R> {
-        let alive = Arc::new(());
-        self.0.insert(call.id(), Arc::downgrade(&alive));
+        lock(&self.handles).alive.insert(call.id());
         let Limits { deadline, token } = *limits;
-        PendingCall { call, method: method.to_owned(), timeout, deadline, token: token.cloned(), alive }
+        let handles = Arc::clone(&self.handles);
+        PendingCall { call, method: method.to_owned(), timeout, deadline, token: token.cloned(), handles }
     }
 
     /// Whether the call was made here and has not been finished. Call ids are numbers that count from 0 on each
     /// connection, so only the handle tells.
     pub(super) fn have<R>(&self, call: &PendingCall<R>) -> bool {
-        self.0.get(&call.id()).is_some_and(|alive| alive.as_ptr() == Arc::as_ptr(&call.alive))
+        Arc::ptr_eq(&self.handles, &call.handles) && lock(&self.handles).alive.contains(&call.id())
     }
 
     /// The end of a call, if it has come.
@@ -79,27 +106,41 @@ impl Calls {
         call: &PendingCall<R>,
         client: &mut Client,
     ) -> Option<Result<R, Failure>> {
-        let end = client.take(&call.call)?;
-        self.0.remove(&call.id());
-        Some(end)
+        if !client.has_ended(call.id()) {
+            return None;
+        }
+        // First, since the `Decode` of the caller's may panic.
+        lock(&self.handles).alive.remove(&call.id());
+        client.take(&call.call)
     }
 
     pub(super) fn abandon<R>(&mut self, call: &PendingCall<R>, client: &mut Client) {
         client.abandon(call.id());
-        self.0.remove(&call.id());
+        lock(&self.handles).alive.remove(&call.id());
     }
 
-    /// Lets go of those among the calls that have ended whose handle is gone.
-    pub(super) fn forget_dropped(&mut self, ended: impl Iterator<Item = CallId>, client: &mut Client) {
-        for call in ended {
-            if self.0.get(&call).is_some_and(|alive| alive.strong_count() == 0) {
+    /// Looks at which handles have gone, and lets go of the calls among theirs that have ended.
+    pub(super) fn forget_dropped(&mut self, client: &mut Client) {
+        for call in std::mem::take(&mut lock(&self.handles).dropped) {
+            if client.has_ended(call) {
                 client.abandon(call);
-                self.0.remove(&call);
+            } else {
+                self.orphans.insert(call);
+            }
+        }
+    }
+
+    /// Lets go of those among the calls that have ended whose handle had gone before.
+    pub(super) fn forget_ended(&mut self, ended: impl Iterator<Item = CallId>, client: &mut Client) {
+        for call in ended {
+            if self.orphans.remove(&call) {
+                client.abandon(call);
             }
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        let handles = lock(&self.handles);
+        handles.alive.len() + handles.dropped.len() + self.orphans.len()
     }
 }

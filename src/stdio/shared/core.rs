@@ -168,6 +168,12 @@ impl Core {
         self.state.is_ours()
     }
 
+    /// Does something that may run code of the user's with the lock free; that must not use the client either.
+    pub(super) fn as_if_locked<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _held = self.state.pretend();
+        act()
+    }
+
     pub(super) fn lock(&self) -> Guard<'_, State> {
         self.state.lock()
     }

@@ -40,14 +40,24 @@ impl<T> Lock<T> {
         assert!(!self.is_ours(), "a predicate, or the callback for stderr, must not use its own client");
         let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        Guard { inner, before: HELD.replace(self.address()) }
+        Guard { inner, _held: self.pretend() }
+    }
+
+    /// Notes that this thread holds it, whether or not it does.
+    pub(super) fn pretend(&self) -> Held {
+        Held { before: HELD.replace(self.address()) }
     }
 }
 
 /// The lock, and the note that this thread holds it.
 pub(super) struct Guard<'l, T> {
     inner: MutexGuard<'l, T>,
-    /// That of another client may be held further up.
+    _held: Held,
+}
+
+/// The note that this thread holds a lock.
+pub(super) struct Held {
+    /// The lock of another client may be held further up.
     before: usize,
 }
 
@@ -65,7 +75,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl Drop for Held {
     fn drop(&mut self) {
         HELD.set(self.before);
     }

@@ -234,7 +234,9 @@ impl SharedClient {
         SharedSubscription::new(&self.0.core, name, filter, policy)
     }
 
-    /// Everything about a session and those that come from it; nothing is lost.
+    /// Everything about a session and those that come from it; nothing is lost, as long as the
+    /// [`SessionTree`](crate::client::SessionTree) remembers where they come from: beyond 16 384 sub-agents of one
+    /// connection it forgets the oldest.
     pub fn subscribe_session_tree(&self, session_id: impl Into<JsonString>) -> SharedSubscription {
         self.subscribe(Filter::all().session_tree(session_id), Policy::Lossless)
     }
@@ -294,7 +296,10 @@ impl SharedClient {
     /// Calls whose [`PendingCall`] has not been finished, or was dropped and has not ended.
     #[must_use]
     pub fn kept_calls(&self) -> usize {
-        self.core().with(|state| state.client.kept_calls())
+        self.core().with(|state| {
+            state.client.forget_dropped_calls();
+            state.client.kept_calls()
+        })
     }
 
     fn core(&self) -> &Core {

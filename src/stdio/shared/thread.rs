@@ -115,7 +115,8 @@ fn rest<'c>(core: &'c Core, mut state: Guard<'c, State>) -> Guard<'c, State> {
 fn finish_close<'c>(core: &'c Core, mut state: Guard<'c, State>) -> Guard<'c, State> {
     let ending = state.connection().end_close();
     core.release(state);
-    let report = ending.finish();
+    // The callback for stderr may run, and a wait of its for this very thread would never end.
+    let report = core.as_if_locked(|| ending.finish());
     core.with(|state| state.connection().closed_with(report));
     core.lock()
 }
