@@ -1,5 +1,6 @@
 //! The time that a command was given.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -49,9 +50,27 @@ impl Time {
             .name("input".into())
             .spawn(move || {
                 // Nobody hears it where the time is up.
-                let _ = tell.send(act());
+                let _ = tell.send(catch_unwind(AssertUnwindSafe(act)));
             })
             .map_err(|error| Failure::Failed(Exit::FAILED, format!("cannot start a thread: {error}").into()))?;
-        told.recv_timeout(left).map_err(|_| self.failure(attempted))
+        match told.recv_timeout(left) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(panic)) => resume_unwind(panic),
+            // It says what became of it before it ends.
+            Err(_) => Err(self.failure(attempted)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_no_timeout() {
+        let time = Time::start(Some(Duration::from_secs(60)));
+        let caught = std::panic::catch_unwind(|| time.bound("do it", || panic!("a fault of ours")));
+        let said = caught.err().and_then(|panic| panic.downcast::<&str>().ok());
+        assert_eq!(said.as_deref(), Some(&"a fault of ours"));
     }
 }
