@@ -109,7 +109,7 @@ fn without_response<'a, T>((call, tag, end): (CallId, T, End)) -> Event<'a, T> {
     }
 }
 
-/// The receiving half of a [`Peer`], from [`Peer::split`](super::Peer::split).
+/// The receiving half of a [`Peer`](super::Peer), from [`Peer::split`](super::Peer::split).
 #[derive(Debug)]
 pub struct Incoming<'p, T>(pub(super) &'p mut Inbound<T>);
 

@@ -80,7 +80,7 @@ impl Outbound {
     }
 }
 
-/// The half of a [`Peer`] that sends, from [`Peer::split`](super::Peer::split). Calls are made on the whole peer.
+/// The half of a [`Peer`](super::Peer) that sends, from [`Peer::split`](super::Peer::split). Calls are made on the whole peer.
 #[derive(Debug)]
 pub struct Outgoing<'p>(pub(super) &'p mut Outbound);
 

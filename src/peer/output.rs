@@ -336,7 +336,9 @@ mod tests {
     fn frames_withdrawn_from_between_others_leave_little_and_take_nothing_along() {
         for kept_before in [1, 10, EMPTIED * 4] {
             let mut queue = Queue::default();
-            (0..kept_before).for_each(|_| drop(queue.append_withdrawable(write(7)).unwrap()));
+            for _ in 0..kept_before {
+                queue.append_withdrawable(write(7)).unwrap();
+            }
             for round in 1..=20 {
                 let frames: Vec<_> = (0..100).map(|_| queue.append_withdrawable(write(1000)).unwrap()).collect();
                 queue.append_withdrawable(write(7)).unwrap();

@@ -203,8 +203,8 @@ impl Child {
         came
     }
 
-    /// Reads stderr to its end, or until nothing has come for `quiet`, but not for longer than twice that. A callback that panics over these
-    /// last words gets no more of them: whoever asks is told of the end all the same.
+    /// Reads stderr to its end, or until nothing has come for `quiet`, but not for longer than twice that. A callback
+    /// that panics over these last words gets no more of them: whoever asks is told of the end all the same.
     pub(super) fn finish_stderr(&mut self, quiet: Duration) {
         let start = Instant::now();
         loop {
@@ -213,13 +213,12 @@ impl Child {
                 break;
             }
             self.stderr_ready = true;
-            match catch_unwind(AssertUnwindSafe(|| self.read_stderr())) {
-                Ok(false) => {}
-                Ok(true) => continue,
-                Err(_) => {
-                    self.sink = Stderr::Tail;
-                    continue;
-                }
+            let came = catch_unwind(AssertUnwindSafe(|| self.read_stderr())).unwrap_or_else(|_| {
+                self.sink = Stderr::Tail;
+                true
+            });
+            if came {
+                continue;
             }
             let Some(stderr) = &self.stderr else { break };
             let quiet = Timespec::try_from(quiet.min(left)).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });

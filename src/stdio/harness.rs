@@ -135,8 +135,8 @@ impl Session<'_> {
 
     /// Sends a prompt and waits for the end of what it sets off.
     ///
-    /// The run lasts from the receipt of the message to the time when the session has nothing more to do; where it
-    /// was busy, its earlier work comes first and is not part of the run.
+    /// The run lasts from the receipt of the message to the time when the session has nothing more to do. Where it was
+    /// busy, say with a turn whose run has timed out, the rest of that comes first, and is among what the run sees.
     ///
     /// # Errors
     /// Those of any call, [`ErrorKind::TimedOut`](super::ErrorKind::TimedOut) and [`ErrorKind::Aborted`](super::ErrorKind::Aborted) also for the time after the answer to

@@ -268,9 +268,10 @@ fn sigterm_ends_the_runtime_in_mid_turn() {
         client.prompt("s", "@slow 20").unwrap();
         let pid = client.process_id().and_then(|id| rustix::process::Pid::from_raw(id as i32)).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        // The call that waits is answered, by the recording, or ends with the cause; it does not hang.
+        // The call that waits does not hang. It is answered, where the runtime has already forgotten the session with an
+        // error ("unknown SDK session"), or it ends with the cause.
         if let Err(error) = client.wait("s") {
-            assert_eq!(error.exit(), Some(Exit::Code(0)), "{error}");
+            assert!(error.rpc().is_some() || error.exit() == Some(Exit::Code(0)), "{error:?}");
         }
         assert_eq!(client.close().exit, Some(Exit::Code(0)));
     });

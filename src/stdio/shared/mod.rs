@@ -66,7 +66,7 @@ pub use subscription::{SharedDeliveries, SharedSubscription};
 ///         let client = client.clone();
 ///         scope.spawn(move || match client.start_session().run(question, RunOptions::new()) {
 ///             Ok(result) => println!("{question} {}", result.final_response),
-///             Err(error) => eprintln!("{error}"),
+///             Err(error) => eprintln!("{error:#}"),
 ///         });
 ///     }
 /// });
