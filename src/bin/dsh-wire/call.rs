@@ -4,10 +4,10 @@ use std::io::Write;
 
 use dsh_wire::json::{Json, JsonBuf};
 
+use crate::argument;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::runtime::{Route, Runtime, RuntimeArgs};
-use crate::text_argument;
 
 /// Send one request and print the result's JSON text
 #[derive(clap::Args)]
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// The method
     method: String,
 
-    /// The params, as JSON; `-` reads them from stdin, nothing sends none
+    /// The params, as JSON; `-` reads them, 16 MiB at most, from stdin; nothing sends none
     params: Option<String>,
 
     /// Do the handshake before
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 pub(crate) fn call(args: &Args, console: &Console) -> Result<(), Failure> {
     let params = match &args.params {
-        Some(text) => text_argument(text, console.time)?,
+        Some(text) => argument::text(text, console.time)?,
         // No params are sent as such.
         None => Json::NULL.get().into(),
     };

@@ -3,6 +3,7 @@
 extern crate alloc;
 
 mod agent;
+mod argument;
 mod call;
 mod console;
 mod doctor;
@@ -23,15 +24,12 @@ mod time;
 mod timeline;
 mod view;
 
-use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use console::Console;
-use failure::Failure;
-use time::Time;
 
 /// The DeepSeek Harness SDK wire protocol on the command line
 #[derive(Parser)]
@@ -92,16 +90,4 @@ fn main() -> ExitCode {
         Command::Man(args) => documents::man(&args, Cli::command()),
     };
     console.conclude(outcome)
-}
-
-/// An argument of which `-` means what stdin holds, without its last line end.
-fn text_argument(argument: &str, time: Time) -> Result<String, Failure> {
-    if argument != "-" {
-        return Ok(argument.into());
-    }
-    let text = time.bound("read stdin", || io::read_to_string(io::stdin()))?;
-    let mut text = text.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
-    let len = text.strip_suffix('\n').map_or(text.len(), |text| text.strip_suffix('\r').unwrap_or(text).len());
-    text.truncate(len);
-    Ok(text)
 }

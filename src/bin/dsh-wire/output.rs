@@ -6,10 +6,11 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, major, minor};
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
 
@@ -54,7 +55,7 @@ pub(crate) struct Output {
     to: BorrowedFd<'static>,
     /// The same, opened once more so that a write that finds no room says so.
     again: Option<Arc<File>>,
-    /// How much may be written without waiting where there is room.
+    /// How much may be written without waiting where there is room; all that there is where it need not be asked for.
     piece: usize,
     time: Time,
     interrupts: Interrupts,
@@ -63,12 +64,11 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(to: BorrowedFd<'static>, time: Time, interrupts: &Interrupts) -> Self {
-        let again = opened_again(to).map(Arc::new);
-        let kind = rustix::fs::fstat(to).map(|stat| FileType::from_raw_mode(stat.st_mode));
-        let piece = match kind {
+        let again = pipe_again(to).or_else(|| terminal_again(to)).map(Arc::new);
+        let piece = match file_type(to) {
             _ if again.is_some() => usize::MAX,
-            Ok(FileType::RegularFile) => usize::MAX,
-            Ok(FileType::CharacterDevice) if to.is_terminal() => 1,
+            Some(FileType::RegularFile) => usize::MAX,
+            Some(FileType::CharacterDevice) if to.is_terminal() => 1,
             _ => PIPE_BUF,
         };
         Self { to, again, piece, time, interrupts: interrupts.clone(), given_up: Arc::default() }
@@ -95,19 +95,26 @@ impl Output {
         }
     }
 
-    fn wait_for_room(&self) -> io::Result<()> {
-        let mut since = None;
-        loop {
-            let reason = self.reason();
-            if self.has_room(LOOK)? {
-                return Ok(());
-            }
-            if let Some(reason) = reason
-                && since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
-            {
-                return Err(io::Error::other(*self.given_up.get_or_init(|| reason)));
-            }
+    /// Writes what there is room for now. Returns how much that is; `None` where there is no room.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        if self.piece < usize::MAX && !self.has_room(Duration::ZERO)? {
+            return Ok(None);
         }
+        match rustix::io::write(self.fd(), bytes.get(..self.piece).unwrap_or(bytes)) {
+            Err(Errno::AGAIN) => Ok(None),
+            outcome => Ok(Some(outcome?)),
+        }
+    }
+
+    /// Writes as much as there is room for now. Returns whether anything was written.
+    pub(crate) fn write_without_waiting(&self, mut bytes: &[u8]) -> bool {
+        let all = bytes.len();
+        while self.given_up.get().is_none()
+            && let Ok(Some(len @ 1..)) = self.try_write(bytes)
+        {
+            bytes = bytes.get(len..).unwrap_or_default();
+        }
+        bytes.len() < all
     }
 }
 
@@ -116,16 +123,21 @@ impl Write for Output {
         if let Some(reason) = self.given_up.get() {
             return Err(io::Error::other(*reason));
         }
-        let piece = bytes.get(..self.piece).unwrap_or(bytes);
-        let mut ask = self.piece < usize::MAX;
+        let (mut since, mut had_room) = (None, false);
         loop {
-            if ask {
-                self.wait_for_room()?;
+            if let Some(len) = self.try_write(bytes)? {
+                return Ok(len);
             }
-            match rustix::io::write(self.fd(), piece) {
-                Err(Errno::AGAIN) => ask = true,
-                outcome => return Ok(outcome?),
+            if let Some(reason) = self.reason()
+                && since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
+            {
+                return Err(io::Error::other(*self.given_up.get_or_init(|| reason)));
             }
+            if had_room {
+                // A terminal says so of room that is too small for a line end, which takes two bytes there.
+                thread::sleep(LOOK);
+            }
+            had_room = self.has_room(LOOK)?;
         }
     }
 
@@ -135,11 +147,22 @@ impl Write for Output {
 }
 
 /// A pipe, opened once more in a mode of our own: that of a descriptor may be shared with others, and stays as it is.
-pub(crate) fn opened_again(to: BorrowedFd<'_>) -> Option<File> {
-    let kind = FileType::from_raw_mode(rustix::fs::fstat(to).ok()?.st_mode);
-    let again = || {
-        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-        File::options().write(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{}", to.as_raw_fd())).ok()
-    };
-    (kind == FileType::Fifo).then(again)?
+pub(crate) fn pipe_again(to: BorrowedFd<'_>) -> Option<File> {
+    (file_type(to)? == FileType::Fifo).then(|| opened_again(to))?
+}
+
+/// The same for a terminal. The end of a pseudo-terminal that makes it one cannot be opened once more: that makes another.
+fn terminal_again(to: BorrowedFd<'_>) -> Option<File> {
+    let device = rustix::fs::fstat(to).ok()?.st_rdev;
+    let makes_terminals = (major(device), minor(device)) == (5, 2);
+    (to.is_terminal() && !makes_terminals).then(|| opened_again(to))?
+}
+
+fn opened_again(to: BorrowedFd<'_>) -> Option<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    File::options().write(true).custom_flags(flags).open(format!("/proc/self/fd/{}", to.as_raw_fd())).ok()
+}
+
+fn file_type(of: BorrowedFd<'_>) -> Option<FileType> {
+    Some(FileType::from_raw_mode(rustix::fs::fstat(of).ok()?.st_mode))
 }

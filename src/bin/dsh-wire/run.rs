@@ -16,7 +16,7 @@ use crate::runtime::{Route, Runtime, RuntimeArgs};
 use crate::status::StatusLine;
 use crate::terminal::Styles;
 use crate::view::{self, View};
-use crate::{image, text_argument};
+use crate::{argument, image};
 
 /// Run one prompt on one session, to the end
 ///
@@ -28,7 +28,7 @@ Example:
   dsh-wire run --image photo.png \"What is this?\" -- dsh --profile sdk
   git diff | dsh-wire run --json - -- dsh --profile sdk | jq .method")]
 pub(crate) struct Args {
-    /// What to ask; `-` reads it from stdin
+    /// What to ask; `-` reads it, 16 MiB at most, from stdin
     #[arg(allow_hyphen_values = true, value_parser = prompt)]
     prompt: String,
 
@@ -67,7 +67,7 @@ fn prompt(text: &str) -> Result<String, &'static str> {
 
 pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
     let time = console.time;
-    let text = text_argument(&args.prompt, time)?;
+    let text = argument::text(&args.prompt, time)?;
     let mut blocks = vec![ContentBlock::text(&*text)];
     for path in &args.image {
         blocks.push(image::read(path, time)?);

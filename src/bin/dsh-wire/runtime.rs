@@ -244,7 +244,7 @@ impl Runtime {
         // Where others write to the terminal at any time, a line of ours would be in their way.
         let alone = !quiet && !args.verbose && args.stderr != StderrTo::Inherit;
         let runtime = Self {
-            status: StatusLine::new("starting the runtime", alone),
+            status: StatusLine::new("starting the runtime", alone, console.stderr.clone()),
             harness: DeepSeekHarness::with_client(client),
             console: console.clone(),
             verbose: args.verbose,

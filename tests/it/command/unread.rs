@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{Action, OptionalActions, tcflow, tcgetattr, tcsetattr};
 
-use super::{Folder, Running, dsh_wire, ready, wait_until, with_runtime};
+use super::{Folder, Running, catches, dsh_wire, ready, wait_until, with_runtime};
 use crate::faulty::slack;
 
 /// A command that writes more than a pipe holds.
@@ -159,42 +159,79 @@ fn one_signal_ends_a_report_that_nobody_reads() {
     ends_soon(&mut command, 3);
 }
 
+/// No signal interrupts a write to a terminal that waits for room.
 #[test]
-fn one_signal_ends_a_command_whose_terminal_nobody_reads() {
+fn the_timeout_ends_a_command_whose_terminal_nobody_reads() {
+    let timeout = (2 * slack()).to_string();
     // Where both ends are one device, a terminal cannot be opened once more.
     for by_its_other_end in [false, true] {
         let (mut ours, mut theirs) = raw_terminal();
         if by_its_other_end {
             (ours, theirs) = (theirs, ours);
         }
-        let mut command = flood(&[]);
-        command.stdout(theirs).stderr(Stdio::piped());
+        let mut command = flood(&["--timeout", &timeout]);
+        command.stdout(theirs.try_clone().unwrap()).stderr(Stdio::piped());
         let mut running = Running(command.spawn().unwrap());
-        drop(command);
-        wait_until_full(&ours, 4000);
-        signal(&running, Signal::INT);
-        ends_soon(&mut running, 130);
-        assert_eq!(said(&mut running), INTERRUPTED, "{by_its_other_end}");
+        assert_eq!(running.ends("it ends").code(), Some(4));
+        assert!(rustix::io::ioctl_fionread(&ours).unwrap() > 1000, "{by_its_other_end}");
+        let said = said(&mut running);
+        assert!(said.starts_with("error: cannot write the output: timed out after "), "{said}");
+    }
+}
+
+/// Ctrl-S.
+#[test]
+fn a_terminal_that_is_stopped_keeps_nobody_from_the_end() {
+    let timeout = (2 * slack()).to_string();
+    for number in [None, Some(Signal::TERM)] {
+        let (_ours, theirs) = raw_terminal();
+        tcflow(&theirs, Action::OOff).unwrap();
+        let mut command = dsh_wire(["run", "-v", "hello"]);
+        if number.is_none() {
+            command.args(["--timeout", &timeout]);
+        }
+        let mut running = Running(command.stderr(theirs).stdout(Stdio::null()).spawn().unwrap());
+        if let Some(number) = number {
+            wait_until("it listens", || catches(running.0.id(), number.as_raw()));
+            signal(&running, number);
+        }
+        ends_soon(&mut running, if number.is_some() { 143 } else { 4 });
     }
 }
 
 /// Where it has no room, it is not shown.
 #[test]
 fn the_status_line_keeps_nobody() {
-    let (_ours, theirs) = raw_terminal();
-    fill(&theirs);
-    let mut command = dsh_wire(["run", "@slow 1 late"]);
-    command.env("TERM", "xterm").stdout(Stdio::piped()).stderr(theirs);
-    let mut running = Running(command.spawn().unwrap());
-    ends_soon(&mut running, 0);
-    assert_eq!(io::read_to_string(running.0.stdout.take().unwrap()).unwrap(), "late\n");
+    for stopped in [false, true] {
+        let (_ours, theirs) = raw_terminal();
+        if stopped {
+            tcflow(&theirs, Action::OOff).unwrap();
+        } else {
+            fill(&theirs);
+        }
+        let mut command = dsh_wire(["run", "@slow 1 late"]);
+        command.env("TERM", "xterm").stdout(Stdio::piped()).stderr(theirs);
+        let mut running = Running(command.spawn().unwrap());
+        ends_soon(&mut running, 0);
+        assert_eq!(io::read_to_string(running.0.stdout.take().unwrap()).unwrap(), "late\n");
+    }
 }
 
+/// Its first line does not fit.
 #[test]
-fn the_timeout_ends_a_doctor_whom_nobody_reads() {
+fn a_doctor_whom_nobody_reads_ends() {
+    let runtime = ["--", env!("CARGO_BIN_EXE_dsh-wire"), "serve"];
     let (_output, input) = full_pipe();
-    let mut command = dsh_wire(["doctor", "--timeout", "0.1", "--", env!("CARGO_BIN_EXE_dsh-wire"), "serve"]);
-    let mut running = Running(command.stdout(input).stderr(Stdio::piped()).spawn().unwrap());
-    ends_soon(&mut running, 4);
-    assert_eq!(said(&mut running), "error: cannot write the output: timed out after 100ms\n");
+    let start = |args: &[&str]| {
+        let mut command = dsh_wire(["doctor"].iter().chain(args).chain(&runtime));
+        Running(command.stdout(input.try_clone().unwrap()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let mut timed = start(&["--timeout", "0.1"]);
+    ends_soon(&mut timed, 4);
+    assert_eq!(said(&mut timed), "error: cannot write the output: timed out after 100ms\n");
+    let mut interrupted = start(&[]);
+    wait_until("it listens", || catches(interrupted.0.id(), Signal::INT.as_raw()));
+    signal(&interrupted, Signal::INT);
+    ends_soon(&mut interrupted, 130);
+    assert_eq!(said(&mut interrupted), INTERRUPTED);
 }

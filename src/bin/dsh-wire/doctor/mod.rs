@@ -57,14 +57,17 @@ fn examine(args: &Args, console: &Console, report: &mut Report) -> Result<(), Fa
     console.interrupts.catch()?;
     let found = program::find(args)?;
     let launch = found.launch.clone();
-    report.add(found.finding(args, console)?)?;
+    let version = found.version(args, console)?;
+    report.add(found.finding(version.as_deref()))?;
     if report.has_faults() {
         return Ok(());
     }
     report.add(environment(&args.runtime))?;
     report.add(home::finding(&args.runtime))?;
-    if let Some(finding) = home::key(args.route.provider(), &args.runtime) {
-        report.add(finding)?;
+    // Of others it is not known what they need.
+    let is_official = version.is_some() && args.route.provider() == home::OFFICIAL_PROVIDER;
+    if is_official {
+        report.add(home::key(&args.runtime))?;
     }
     let client = match HarnessClient::spawn(&launch) {
         Ok(client) => client,

@@ -27,7 +27,7 @@ use rustix::pipe::PIPE_BUF;
 
 use super::PATIENCE;
 use super::spool::Recorder;
-use crate::output::opened_again;
+use crate::output::pipe_again;
 
 /// What a pipe holds.
 const PIECE: usize = 64 << 10;
@@ -104,7 +104,7 @@ impl Flows {
         let (end, recorder) = (self.end.clone(), Arc::clone(recorder));
         let watch = Watch { direction, life: Arc::clone(&self.life), rest: None };
         let to = File::from(to.into());
-        let again = opened_again(to.as_fd());
+        let again = pipe_again(to.as_fd());
         let (to_never_waits, to) = (again.is_some(), again.unwrap_or(to));
         let flow = Flow { from: File::from(from.into()), to, to_never_waits, watch, recorder: Arc::clone(&recorder) };
         thread::Builder::new().name(direction.name().into()).spawn(move || {
