@@ -252,7 +252,12 @@ fn many_calls_in_flight_and_the_answers_of_dropped_ones_are_not_kept() {
     let quiet: PendingCall<JsonBuf> = client.start_call("quiet", &(), &CallOptions::default()).unwrap();
     assert!(client.try_finish(&quiet).is_none());
     client.abandon(quiet);
-    assert_eq!(client.pending_calls(), 0);
+    // The answer to the last one, which was dropped first, may not have been read yet.
+    within(SECOND, || {
+        while client.pending_calls() > 0 {
+            client.pump(SECOND).unwrap();
+        }
+    });
     close(client);
 }
 
