@@ -368,14 +368,14 @@ impl SpawnError {
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot start {:?}", self.program)?;
-        if self.fault == SpawnFault::ProgramMissing && is_looked_for(&self.program) {
-            return f.write_str(": there is no such program on PATH");
-        }
+        let is_nowhere = self.fault == SpawnFault::ProgramMissing && is_looked_for(&self.program);
         match &self.cwd {
             Some(cwd) => write!(f, " in {cwd:?}")?,
+            None if is_nowhere => {}
             None => f.write_str(" in the current directory")?,
         }
         f.write_str(match self.fault {
+            SpawnFault::ProgramMissing if is_nowhere => ": there is no such program on PATH",
             SpawnFault::ProgramMissing => ": there is no such program",
             SpawnFault::ProgramIsDirectory => ": the program is a directory",
             SpawnFault::NotExecutable => ": the program is not executable",
@@ -420,7 +420,7 @@ mod tests {
         check(
             &Launch::new("no-such-program-anywhere").cwd("/tmp"),
             SpawnFault::ProgramMissing,
-            r#"cannot start "no-such-program-anywhere": there is no such program on PATH"#,
+            r#"cannot start "no-such-program-anywhere" in "/tmp": there is no such program on PATH"#,
         );
         check(
             &Launch::new("/bin/sh").cwd("/nonexistent"),

@@ -154,6 +154,7 @@ pub(crate) fn pipe_again(to: BorrowedFd<'_>) -> Option<File> {
 /// The same for a terminal. The end of a pseudo-terminal that makes it one cannot be opened once more: that makes another.
 fn terminal_again(to: BorrowedFd<'_>) -> Option<File> {
     let device = rustix::fs::fstat(to).ok()?.st_rdev;
+    // The numbers of /dev/ptmx.
     let makes_terminals = (major(device), minor(device)) == (5, 2);
     (to.is_terminal() && !makes_terminals).then(|| opened_again(to))?
 }
