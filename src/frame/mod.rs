@@ -18,16 +18,17 @@ mod append;
 #[path = "append_no_std.rs"]
 mod append;
 mod encode;
+mod envelope;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
 
 pub use encode::{EncodeError, encode_error, encode_notification, encode_request, encode_result};
 pub(crate) use encode::{LineWriter, encode_notification_with};
 
-use crate::json::{self, Json, JsonBuf, JsonStr, Kind, LongItem, SyntaxError, SyntaxErrorKind};
+use self::envelope::{Envelope, piece};
+use crate::json::{self, Json, JsonBuf, JsonStr, Kind, SyntaxError, SyntaxErrorKind};
 
 /// One JSON-RPC message, lent from its line.
 ///
@@ -252,24 +253,14 @@ impl<'a> Frame<'a> {
     /// Why the reference transport would drop the line.
     pub fn parse(line: &'a str) -> Result<Self, NotAFrame> {
         let text = json::trim(line);
-        let mut envelope = Envelope::default();
-        let compact = json::compact_object(text, &mut |name, value| envelope.note(text, name, value));
-        let whole = if compact.is_some() {
-            0..text.len()
-        } else {
-            envelope = Envelope::default();
-            json::validate(text, |name, value| envelope.note(text, name, value))
-                .map_err(|error| why_not_json(line, text, error))?
+        let (envelope, head) = match Envelope::foreseen(text) {
+            Some(foreseen) => foreseen,
+            None => (Envelope::read(line, text)?, None),
         };
-        let whole = Json::from_proved(text.get(whole).unwrap_or_default());
-        if whole.kind() != Kind::Object {
-            return Err(NotAFrame::NotAnObject(whole.kind()));
-        }
         let id = piece(text, envelope.id).and_then(Id::new);
         let method = piece(text, envelope.method).and_then(Json::as_str);
-        let long = compact.map_or(LongItem::NONE, |long| LongItem::new(envelope.params.start, long.start, long.end));
         let params = piece(text, envelope.params).filter(|json| json.kind() == Kind::Object);
-        let params = params.map_or(Json::EMPTY_OBJECT, |json| json.with_long_item(long));
+        let params = params.map_or(Json::EMPTY_OBJECT, |json| json.with_head(head));
         match (id, method) {
             (Some(id), Some(method)) => Ok(Self::Request { id, method, params }),
             (None, Some(method)) => Ok(Self::Notification { method, params }),
@@ -315,60 +306,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The byte ranges of the members that make a frame; empty where there is none.
-#[derive(Default)]
-struct Envelope {
-    id: Range<usize>,
-    method: Range<usize>,
-    params: Range<usize>,
-    result: Range<usize>,
-    error: Range<usize>,
-}
-
-impl Envelope {
-    #[inline]
-    fn note(&mut self, text: &str, name: Range<usize>, value: Range<usize>) {
-        let name = text.as_bytes().get(name).unwrap_or_default();
-        // One after the other: a `match` would compare byte by byte.
-        let slot = if name == br#""params""# {
-            &mut self.params
-        } else if name == br#""method""# {
-            &mut self.method
-        } else if name == br#""id""# {
-            &mut self.id
-        } else if name == br#""result""# {
-            &mut self.result
-        } else if name == br#""error""# {
-            &mut self.error
-        } else if name == br#""jsonrpc""# {
-            return;
-        } else {
-            return self.note_escaped(name, value);
-        };
-        *slot = value;
-    }
-
-    /// Another member, or one whose name is written with escapes.
-    #[cold]
-    fn note_escaped(&mut self, name: &[u8], value: Range<usize>) {
-        let Some(name) = core::str::from_utf8(name).ok().filter(|name| name.contains('\\')) else { return };
-        let slot = match &*JsonStr::from_proved(name).to_string_lossy() {
-            "id" => &mut self.id,
-            "method" => &mut self.method,
-            "params" => &mut self.params,
-            "result" => &mut self.result,
-            "error" => &mut self.error,
-            _ => return,
-        };
-        *slot = value;
-    }
-}
-
-/// The value that lies in this range of a text that has been proved; `None` where the range is empty.
-fn piece(text: &str, range: Range<usize>) -> Option<Json<'_>> {
-    text.get(range).filter(|piece| !piece.is_empty()).map(Json::from_proved)
-}
-
 /// What a line over the limit begins like, judged by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Beginning<'a> {
@@ -398,19 +335,5 @@ impl<'a> Beginning<'a> {
         }
         let id = Id::new(piece(text, envelope.id)?)?;
         Some(Self { id, method: piece(text, envelope.method).and_then(Json::as_str) })
-    }
-}
-
-/// Names the fault of a line that is not JSON, with the offset moved to where the line began.
-#[cold]
-fn why_not_json(line: &str, text: &str, error: SyntaxError) -> NotAFrame {
-    const HEADER: &str = "content-length:";
-    if text.is_empty() {
-        NotAFrame::Blank
-    } else if text.get(..HEADER.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEADER)) {
-        NotAFrame::HeaderFraming
-    } else {
-        let cut = text.as_ptr().addr() - line.as_ptr().addr();
-        NotAFrame::Syntax(SyntaxError { at: error.at + cut, ..error })
     }
 }

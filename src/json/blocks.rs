@@ -9,15 +9,13 @@
 //! - *Where does the string end that begins here?* Inside a string all bits are ones; a one that is added where it begins
 //!   carries through them and comes out where it ends.
 //!
-//! So the grammar costs the same few dozen instructions for any 64 bytes. Looked at one by one are only brackets, members
-//! of the outermost object, and scalars that are more than digits.
+//! So the grammar costs the same few dozen instructions for any 64 bytes. Looked at one by one are only brackets, and
+//! scalars that are more than digits.
 //!
-//! The path knows one answer, "this is an object as compact as `JSON.stringify` writes it, and here are its members".
-//! For all else, white space between tokens included, it gives up, and the plain path finds out what it is.
+//! The path knows one answer, "this is an object as compact as `JSON.stringify` writes it". For all else, white space
+//! between tokens included, it gives up, and the plain path finds out what it is.
 //!
 //! A token may lie across two blocks. What a block has to know about the one before is in [`Scan`].
-
-use core::ops::Range;
 
 use super::scan::{self, Nesting, Outer};
 
@@ -27,6 +25,8 @@ pub(super) trait Classify: Copy {
     fn strings(self, block: &[u8; 64]) -> Strings;
     /// What stands between strings.
     fn structure(self, block: &[u8; 64]) -> Structure;
+    /// `n` and `t`, which with quotes and backslashes themselves are nearly all that stands behind a backslash.
+    fn usual_escapes(self, block: &[u8; 64]) -> u64;
     /// What may stand behind a backslash.
     fn escapes(self, block: &[u8; 64]) -> Escapes;
 }
@@ -59,33 +59,20 @@ pub(super) struct Escapes {
     pub(super) hex: u64,
 }
 
-/// Told of the members of the outermost object: name, quotes included, and value.
-pub(super) type Member<'m> = dyn FnMut(Range<usize>, Range<usize>) + 'm;
-
-/// Whether `text` is one object without white space between its tokens; the range is that of an item at
-/// depth 3, the longest or nearly so, from the bracket or comma before it to the one behind it; it may be empty.
-/// Calls `member` as [`validate`](super::scan::validate) does, also before the answer turns out to be no, and may pass
-/// over a member `jsonrpc`.
+/// Whether `text` is one object from `start` on, to its end, without white space between its tokens.
 #[inline(always)]
-pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut Member<'_>) -> Option<Range<usize>> {
-    // Nearly all lines of this protocol begin in one of these ways; the scan begins behind the colon.
-    let (name, start) = if text.starts_with(br#"{"jsonrpc":"2.0","method":"#) {
-        (17..25, 26)
-    } else if text.starts_with(br#"{"jsonrpc":"2.0","id":"#) {
-        (17..21, 22)
-    } else if text.starts_with(b"{") {
-        (0..0, 1)
-    } else {
-        return None;
-    };
-    let mut members = Members { member, name_start: start, name, value: start, item: 0, long: 0..0 };
-    let mut scan = Scan::after_prefix(start == 1);
+pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], start: usize) -> bool {
+    if text.get(start) != Some(&b'{') {
+        return false;
+    }
+    let start = start + 1;
+    let mut scan = Scan::behind_bracket();
     let mut outer = Outer::new();
     let mut at = start;
     while let Some(bytes) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
         let block = Block { text, bytes, again: 0, valid: u64::MAX, at };
-        if !scan.block(classify, block, &mut outer, &mut members) {
-            return None;
+        if !scan.block(classify, block, &mut outer) {
+            return false;
         }
         at += 64;
     }
@@ -103,63 +90,11 @@ pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], member: &mut
             }
         };
         let block = Block { text, bytes, again: again as u32, valid: (1 << left) - 1, at };
-        if !scan.block(classify, block, &mut outer, &mut members) {
-            return None;
+        if !scan.block(classify, block, &mut outer) {
+            return false;
         }
     }
-    scan.nesting.is_outside().then_some(members.long)
-}
-
-/// The members of the outermost object, as they come. Out of the way: they are few.
-struct Members<'m, 'f> {
-    member: &'m mut Member<'f>,
-    /// Where the name of the next member would begin.
-    name_start: usize,
-    /// The name of the member being read; 0..0 where there is none.
-    name: Range<usize>,
-    /// Where its value begins.
-    value: usize,
-    /// The bracket or comma before the current item at depth 3.
-    item: usize,
-    /// The longest item at depth 3 so far, of those that go over more than one block or hold a container.
-    long: Range<usize>,
-}
-
-impl Members<'_, '_> {
-    /// Takes the colons and commas of the outermost object, in a block at `at`.
-    #[inline(never)]
-    fn separators(&mut self, at: usize, colon: u64, comma: u64) {
-        let mut separators = colon | comma;
-        while separators != 0 {
-            let index = at + separators.trailing_zeros() as usize;
-            if colon & lowest(separators) != 0 {
-                self.name = self.name_start..index;
-                self.value = index + 1;
-            } else {
-                self.value_end(index);
-                self.name_start = index + 1;
-            }
-            separators &= separators - 1;
-        }
-    }
-
-    /// Takes the commas of a container at depth 3, in a block at `at`, and its closing bracket.
-    #[inline(never)]
-    fn items(&mut self, at: usize, separators: u64) {
-        let first = at + separators.trailing_zeros() as usize;
-        if first - self.item > self.long.len() {
-            self.long = self.item..first;
-        }
-        self.item = at + (63 - separators.leading_zeros()) as usize;
-    }
-
-    #[inline(never)]
-    fn value_end(&mut self, at: usize) {
-        if self.name.end > 0 {
-            (self.member)(self.name.clone(), self.value..at);
-            self.name = 0..0;
-        }
-    }
+    scan.nesting.is_outside()
 }
 
 /// What one block leaves to the next.
@@ -204,17 +139,9 @@ struct Block<'t> {
     at: usize,
 }
 
-impl Nesting {
-    /// Whether the current container is the third.
-    #[inline(always)]
-    fn is_third(self, outer: &Outer) -> bool {
-        self.bits >> 3 == 1 && outer.is_empty()
-    }
-}
-
 impl Scan {
-    /// Behind the `{` of the outermost object, or else behind the colon of a member of it.
-    fn after_prefix(bracket: bool) -> Self {
+    /// Behind the `{` of the outermost object.
+    fn behind_bracket() -> Self {
         const LAST: u64 = 1 << 63;
         let mut nesting = Nesting::new();
         nesting.push(true, &mut Outer::new());
@@ -225,8 +152,8 @@ impl Scan {
             escaped: 0,
             hex: 0,
             lead: LAST,
-            separator: if bracket { 0 } else { LAST },
-            item: if bracket { LAST } else { 0 },
+            separator: 0,
+            item: LAST,
             end: 0,
             scalar: 0,
             name_end: 0,
@@ -235,20 +162,14 @@ impl Scan {
 
     /// Reads one block. Whether it can be part of what is asked for.
     #[inline(always)]
-    fn block<C: Classify>(
-        &mut self,
-        classify: C,
-        block: Block<'_>,
-        outer: &mut Outer,
-        members: &mut Members<'_, '_>,
-    ) -> bool {
+    fn block<C: Classify>(&mut self, classify: C, block: Block<'_>, outer: &mut Outer) -> bool {
         let Block { again, valid, .. } = block;
         let strings = classify.strings(block.bytes);
         let mut quote = strings.quote >> again;
         let backslash = strings.backslash >> again;
         let control = strings.control >> again;
         if backslash | self.escaped | self.hex != 0 {
-            let Some(escaped) = self.escapes(classify, block, backslash) else { return false };
+            let Some(escaped) = self.escapes(classify, block, quote, backslash) else { return false };
             quote &= !escaped;
         }
         if quote == 0 && self.in_string != 0 {
@@ -283,7 +204,7 @@ impl Scan {
         if scalar != 0 && !self.scalars(block, structure, scalar, scalar & !after_scalar) {
             return false;
         }
-        let Some(object) = self.brackets(block, (open, close), (colon, comma), outer, members) else { return false };
+        let Some(object) = self.brackets(block, open, close, outer) else { return false };
 
         // What an object wants in turn: a name behind its bracket and its commas, and a colon behind the name. The sum
         // carries from where a name begins to where it ends, in the next block if need be.
@@ -306,8 +227,12 @@ impl Scan {
     /// Checks the escapes of a block, which has some or the rest of one; the bytes that stand behind a backslash and lose
     /// their own meaning by it. A backslash outside strings is no matter of this: no scalar has one.
     #[inline(always)]
-    fn escapes<C: Classify>(&mut self, classify: C, block: Block<'_>, backslash: u64) -> Option<u64> {
+    fn escapes<C: Classify>(&mut self, classify: C, block: Block<'_>, quote: u64, backslash: u64) -> Option<u64> {
         let escaped = find_escaped(backslash, &mut self.escaped);
+        let usual = quote | backslash | classify.usual_escapes(block.bytes) >> block.again;
+        if escaped & !usual | self.hex == 0 {
+            return Some(escaped);
+        }
         let class = classify.escapes(block.bytes);
         let u = escaped & class.u >> block.again;
         let hex = u << 1 | u << 2 | u << 3 | u << 4 | self.hex;
@@ -342,17 +267,10 @@ impl Scan {
         true
     }
 
-    /// Follows the brackets of a block; tells `members` of the colons and commas that it wants to know of. The bytes
-    /// that belong to an object and not to an array: from its `{` on, and from behind a container in it on.
+    /// Follows the brackets of a block. The bytes that belong to an object and not to an array: from its `{` on, and from
+    /// behind a container in it on.
     #[inline(always)]
-    fn brackets(
-        &mut self,
-        block: Block<'_>,
-        (open, close): (u64, u64),
-        (colon, comma): (u64, u64),
-        outer: &mut Outer,
-        members: &mut Members<'_, '_>,
-    ) -> Option<u64> {
+    fn brackets(&mut self, block: Block<'_>, open: u64, close: u64, outer: &mut Outer) -> Option<u64> {
         let Block { text, bytes, again, at, .. } = block;
         let mut object = 0;
         let mut from = 1u64;
@@ -362,13 +280,6 @@ impl Scan {
             // From the bracket before up to this one, or to the end.
             let region = bracket.wrapping_sub(from);
             object |= region & u64::from(self.nesting.in_object()).wrapping_neg();
-            if (colon | comma) & region != 0 && self.nesting.in_outermost_object(outer) {
-                members.separators(at, colon & region, comma & region);
-            }
-            let items = comma & region | close & bracket;
-            if items != 0 && self.nesting.is_third(outer) {
-                members.items(at, items);
-            }
             if bracket == 0 {
                 return Some(object);
             }
@@ -377,20 +288,13 @@ impl Scan {
             let curly = bytes.get((index + again) as usize & 63).is_some_and(|byte| byte & 0x20 != 0);
             if open & bracket != 0 {
                 self.nesting.push(curly, outer);
-                if self.nesting.is_third(outer) {
-                    members.item = at + index as usize;
-                }
             } else {
                 if self.nesting.in_object() != curly {
                     return None;
                 }
                 self.nesting.pop(outer);
-                if self.nesting.is_outside() {
-                    let end = at + index as usize;
-                    if end + 1 != text.len() {
-                        return None;
-                    }
-                    members.value_end(end);
+                if self.nesting.is_outside() && at + index as usize + 1 != text.len() {
+                    return None;
                 }
             }
             from = bracket;

@@ -1,10 +1,8 @@
 //! [`Classify`] by SIMD, for whatever the machine has: found out once, at run time.
 
-use core::ops::Range;
-
 use fearless_simd::{Level, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
-use super::blocks::{self, Classify, Escapes, Member, Strings, Structure};
+use super::blocks::{self, Classify, Escapes, Strings, Structure};
 
 #[derive(Clone, Copy)]
 struct Vectors<S>(S);
@@ -36,6 +34,12 @@ impl<S: Simd> Classify for Vectors<S> {
     }
 
     #[inline(always)]
+    fn usual_escapes(self, block: &[u8; 64]) -> u64 {
+        let bytes = u8x64::load_array_ref(self.0, block);
+        (bytes.simd_eq(b'n') | bytes.simd_eq(b't')).to_bitmask()
+    }
+
+    #[inline(always)]
     fn escapes(self, block: &[u8; 64]) -> Escapes {
         let bytes = u8x64::load_array_ref(self.0, block);
         let u = bytes.simd_eq(b'u');
@@ -52,15 +56,13 @@ impl<S: Simd> Classify for Vectors<S> {
     }
 }
 
-/// Whether `text` is one object without white space between its tokens; the range is that of a long item at depth 3.
-/// Calls `member` as [`validate`](super::validate) does, also before the answer turns out to be no, and may pass over
-/// a member `jsonrpc`.
-pub(crate) fn compact_object(text: &str, member: &mut Member<'_>) -> Option<Range<usize>> {
-    compact_object_at(Level::new(), text, member)
+/// Whether `text` is one object from `start` on, to its end, without white space between its tokens.
+pub(crate) fn is_object(text: &str, start: usize) -> bool {
+    is_object_at(Level::new(), text, start)
 }
 
-pub(super) fn compact_object_at(level: Level, text: &str, member: &mut Member<'_>) -> Option<Range<usize>> {
-    dispatch!(level, simd => blocks::compact_object(Vectors(simd), text.as_bytes(), member))
+pub(super) fn is_object_at(level: Level, text: &str, start: usize) -> bool {
+    dispatch!(level, simd => blocks::compact_object(Vectors(simd), text.as_bytes(), start))
 }
 
 /// As [`core::str::from_utf8`], without a reason.

@@ -1,10 +1,11 @@
 //! Without vector instructions nothing is faster than the plain path.
 
-use core::ops::Range;
+use super::scan;
 
-/// Never knows.
-pub(crate) fn compact_object(_: &str, _: &mut dyn FnMut(Range<usize>, Range<usize>)) -> Option<Range<usize>> {
-    None
+/// Whether `text` is one object from `start` on, to its end.
+pub(crate) fn is_object(text: &str, start: usize) -> bool {
+    let rest = text.get(start..).unwrap_or_default();
+    rest.starts_with('{') && rest.ends_with('}') && scan::validate(rest, |_, _| {}).is_ok()
 }
 
 /// As [`core::str::from_utf8`], without a reason.

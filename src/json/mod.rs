@@ -9,6 +9,7 @@
 
 #[cfg(feature = "simd")]
 mod blocks;
+mod event_head;
 #[cfg(feature = "simd")]
 mod fast;
 #[cfg(not(feature = "simd"))]
@@ -27,10 +28,10 @@ pub use text::{repair, trim};
 pub use value::{Json, JsonBuf, JsonStr, JsonString, Kind};
 pub use walk::{Elements, Members};
 
-pub(crate) use fast::compact_object;
+pub(crate) use event_head::EventHead;
+pub(crate) use fast::is_object;
 pub(crate) use foreseen::Foreseen;
 pub(crate) use scan::{leading_string, skip_plain, validate};
 pub(crate) use text::{is_blank, is_white, push_escaped};
 pub(crate) use tokens::{Token, TokenKind, Tokens};
-pub(crate) use walk::LongItem;
 pub(crate) use written::written;

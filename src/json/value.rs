@@ -10,10 +10,11 @@ use core::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::fast::compact_object;
+use super::event_head::EventHead;
+use super::fast::is_object;
 use super::scan::{self, SyntaxError};
 use super::text::{CodePoints, push_escaped};
-use super::walk::{Elements, LongItem, Members};
+use super::walk::{Elements, Members};
 
 /// One JSON value, as the text it has on the wire.
 ///
@@ -32,8 +33,8 @@ use super::walk::{Elements, LongItem, Members};
 pub struct Json<'a> {
     /// One value by the grammar of RFC 8259, with no white space around it.
     text: &'a str,
-    /// Where a walk can save its time; no part of the value.
-    long: LongItem,
+    /// Of the params of an event; no part of the value.
+    head: Option<EventHead>,
 }
 
 /// The kinds of JSON value.
@@ -76,7 +77,7 @@ impl<'a> Json<'a> {
     /// # Errors
     /// The first place at which it is not.
     pub fn new(text: &'a str) -> Result<Self, SyntaxError> {
-        if compact_object(text, &mut |_, _| {}).is_some() {
+        if is_object(text, 0) {
             return Ok(Self::from_proved(text));
         }
         let range = scan::validate(text, |_, _| {})?;
@@ -85,16 +86,16 @@ impl<'a> Json<'a> {
 
     /// A piece that the scanner has proved.
     pub(crate) const fn from_proved(text: &'a str) -> Self {
-        Self { text, long: LongItem::NONE }
+        Self { text, head: None }
     }
 
-    /// The same, of which the scanner has seen where a long item lies.
-    pub(crate) const fn with_long_item(self, long: LongItem) -> Self {
-        Self { text: self.text, long }
+    /// The same, of which the parts have been found.
+    pub(crate) const fn with_head(self, head: Option<EventHead>) -> Self {
+        Self { text: self.text, head }
     }
 
-    pub(super) const fn long_item(self) -> LongItem {
-        self.long
+    pub(super) const fn head(self) -> Option<EventHead> {
+        self.head
     }
 
     /// The text, byte for byte as on the wire.

@@ -4,40 +4,6 @@
 use super::scan;
 use super::value::{Json, JsonStr, Kind};
 
-/// Where one item lies in a value: an item of an object or array that is itself an item of the value.
-///
-/// The scanner passes over every line once, to prove it. Who then asks for the members of `params.event` would pass over
-/// the event's data again, which is nearly all of the line, only to find its end. So the scanner leaves word of where
-/// the longest item of that depth lies, and the walk that comes there takes its end from here. It is a hint: a value
-/// without one reads the same, in more time.
-///
-/// From the bracket or comma before the item to the one behind it, as offsets in the text of the value, which has no
-/// white space between tokens. 0 and 0 where there is none.
-///
-/// The end in the high half of one word, the start in the low one: a value is moved in words, and the processor waits
-/// where it reads one that was written in halves.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LongItem(u64);
-
-impl LongItem {
-    pub(crate) const NONE: Self = Self(0);
-
-    /// From offsets in a text in which the value begins at `origin`.
-    pub(crate) fn new(origin: usize, start: usize, end: usize) -> Self {
-        let offset = |at: usize| at.checked_sub(origin).and_then(|at| u32::try_from(at).ok());
-        match (offset(start), offset(end)) {
-            (Some(start), Some(end)) => Self(u64::from(end) << 32 | u64::from(start)),
-            _ => Self::NONE,
-        }
-    }
-
-    /// The end of the item, if `at` is in it.
-    pub(super) fn end_from(self, at: usize) -> Option<usize> {
-        let (start, end) = (self.0 as u32 as usize, (self.0 >> 32) as usize);
-        (start..end).contains(&at).then_some(end)
-    }
-}
-
 /// A walk over the inside of one container: item by item, with the punctuation between.
 #[derive(Debug, Clone, Copy)]
 struct Walk<'a> {
@@ -45,17 +11,13 @@ struct Walk<'a> {
     text: &'a str,
     /// Offset of the next item or of the closing bracket; `text.len()` where there is no container.
     at: usize,
-    /// Of this container.
-    long: LongItem,
-    /// Of the containers in it.
-    inner_long: LongItem,
 }
 
 impl<'a> Walk<'a> {
     fn new(json: Json<'a>, kind: Kind) -> Self {
         let text = json.get();
         let at = if json.kind() == kind { scan::skip_white(text.as_bytes(), 1) } else { text.len() };
-        Self { text, at, long: LongItem::NONE, inner_long: json.long_item() }
+        Self { text, at }
     }
 
     /// Whether the closing bracket has been reached.
@@ -74,7 +36,7 @@ impl<'a> Walk<'a> {
     /// Takes the item at `at` and stops behind the comma that may follow.
     fn take(&mut self) -> Json<'a> {
         let bytes = self.text.as_bytes();
-        let end = self.long.end_from(self.at).unwrap_or_else(|| scan::value_end(bytes, self.at));
+        let end = scan::value_end(bytes, self.at);
         let value = Json::from_proved(self.text.get(self.at..end).unwrap_or_default());
         self.skip(end, b',');
         value
@@ -122,13 +84,13 @@ impl<'a> Members<'a> {
 
     /// Where the value whose name was read is an object, has `read` walk over its members.
     pub(crate) fn walk_value<T>(&mut self, read: impl FnOnce(&mut Members<'a>) -> T) -> Option<T> {
-        let Walk { text, at, inner_long, .. } = self.0;
+        let Walk { text, at } = self.0;
         let bytes = text.as_bytes();
         if bytes.get(at) != Some(&b'{') {
             return None;
         }
         let at = scan::skip_white(bytes, at + 1);
-        let mut inner = Members(Walk { text, at, long: inner_long, inner_long: LongItem::NONE });
+        let mut inner = Members(Walk { text, at });
         let value = read(&mut inner);
         inner.by_ref().for_each(drop);
         self.0.skip(inner.0.at + 1, b',');

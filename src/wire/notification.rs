@@ -191,21 +191,13 @@ impl<'a> SessionEventParams<'a> {
     /// The method that has these params.
     pub const METHOD: &'static str = "session.event";
 
-    /// What [`Decode`] gives, for events as the official runtime writes them, which are all that come in numbers: these
-    /// members, in this order, no white space.
+    /// What [`Decode`] gives, for events as the official runtime writes them, which are all that come in numbers: with the
+    /// usual [head](crate::json::EventHead), behind the data at most that it is appended, and no white space.
     #[inline(always)]
     fn in_order(json: Json<'a>) -> Option<Self> {
-        let mut text = Foreseen::new(json);
-        text.pass(b"{\"sessionId\":")?;
-        let session_id = text.string()?;
-        text.pass(b",\"event\":{\"type\":")?;
-        let kind = text.string()?;
-        text.pass(b",\"seq\":")?;
-        let seq = text.count()?;
-        text.pass(b",\"time\":")?;
-        let time = text.count()?;
-        text.pass(b",\"data\":")?;
-        let data = text.value()?;
+        let (head, data, mut text) = Foreseen::event(json)?;
+        let (session_id, kind) = (text.string(head.session_id())?, text.string(head.kind())?);
+        let (seq, time) = (text.count(head.seq())?, text.count(head.time())?);
         let surface_op = text.pass(b",\"surfaceOp\":\"append\"").map(|()| SurfaceOp::Append);
         text.pass(b"}}")?;
         let event = SessionEvent { kind, seq, time, data, source_event_seqs: None, surface_op, ignorable: None };
@@ -340,6 +332,8 @@ open_enum! {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
 
     #[test]
@@ -353,7 +347,14 @@ mod tests {
             }
         };
         check(r#"{"sessionId":"s","event":{"type":"t","seq":1,"time":20,"data":{"a":[1]}}}"#, true);
-        check(r#"{"sessionId":"s\ud83d","event":{"type":"","seq":0,"time":2,"data":null,"surfaceOp":"append"}}"#, true);
+        check(r#"{"sessionId":"s","event":{"type":"","seq":0,"time":2,"data":null,"surfaceOp":"append"}}"#, true);
+        check(r#"{"sessionId":"s\ud83d","event":{"type":"t","seq":0,"time":2,"data":null}}"#, false);
+        // A head has room for so many bytes of each.
+        for (session_id, kind, usual) in [(32765, 253, true), (32766, 1, false), (1, 254, false)] {
+            let (session_id, kind) = ("s".repeat(session_id), "t".repeat(kind));
+            let event = format!(r#"{{"type":"{kind}","seq":0,"time":1796028532123,"data":1}}"#);
+            check(&format!(r#"{{"sessionId":"{session_id}","event":{event}}}"#), usual);
+        }
         check(r#"{"sessionId": "s","event":{"type":"t", "seq":1,"time":2 ,"data":"\""}}"#, false);
         check(r#"{"sessionId": "s" , "event": {"type": "t","seq":1,"time":2,"data":"\"" } }"#, false);
         for other in [

@@ -206,7 +206,8 @@ impl Odd {
     /// The next line, without a line end of its own; damage may have put one in.
     pub(crate) fn line(&mut self) -> Vec<u8> {
         match self.random.below(32) {
-            0..=7 => self.frame().into_bytes(),
+            0..=4 => self.frame().into_bytes(),
+            5..=7 => self.usual().into_bytes(),
             8..=15 => {
                 let mut line = self.good();
                 for _ in 0..=self.random.below(4) {
@@ -319,6 +320,54 @@ impl Odd {
             members.push(format!("{}\"{name}\"{}:{}{value}{}", gaps[0], gaps[1], gaps[2], gaps[3]));
         }
         format!("{{{}}}", members.join(","))
+    }
+
+    /// A frame as both ends write it, with one piece left out, doubled, or another one, in some.
+    fn usual(&mut self) -> String {
+        let head = |rest: &[&str]| ["{\"jsonrpc\":\"2.0\","].iter().chain(rest).map(|piece| (*piece).into()).collect();
+        let mut pieces: Vec<String> = match self.random.below(4) {
+            0 => head(&["\"id\":", "S", ",\"method\":", "S", ",\"params\":", "V", "}"]),
+            1 => head(&["\"id\":", "S", self.random.pick(&[",\"result\":", ",\"error\":"]), "V", "}"]),
+            _ => head(&[
+                "\"method\":",
+                "\"session.event\"",
+                ",\"params\":",
+                "{\"sessionId\":",
+                "S",
+                ",\"event\":{\"type\":",
+                "S",
+                ",\"seq\":",
+                "N",
+                ",\"time\":",
+                self.random.pick(&["N", "1796028532123", "179602853212", "1796028532123456", "012"]),
+                ",\"data\":",
+                "V",
+                self.random.pick(&["", ",\"surfaceOp\":\"append\"", ",\"sourceEventSeqs\":[1]"]),
+                "}}",
+                "}",
+            ]),
+        };
+        if self.random.one_in(2) {
+            let at = self.random.below(pieces.len());
+            match self.random.below(4) {
+                0 => drop(pieces.remove(at)),
+                1 => pieces.insert(at, pieces[at].clone()),
+                2 => pieces[at] = self.random.pick(&PIECES).into(),
+                _ => pieces[at] = self.random.pick(&["S", "N", "V", "}", " "]).into(),
+            }
+        }
+        let mut text = String::new();
+        for piece in pieces {
+            text += &match piece.as_str() {
+                "S" if self.random.one_in(2) => format!("\"{}\"", "session-0".repeat(self.random.below(5))),
+                "S" => self.string(),
+                "N" => (self.random.next() >> (24 + self.random.below(40))).to_string(),
+                "V" if self.random.one_in(6) => self.value(1),
+                "V" => format!("{{\"a\":{},\"b\":{}}}", self.value(1), self.value(2)),
+                _ => piece,
+            };
+        }
+        text
     }
 
     fn response(&mut self) -> String {
