@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::SessionTree;
 use crate::frame::{Id, NotAFrame, Outcome};
-use crate::json::{JsonBuf, JsonStr, JsonString};
-use crate::peer::{CallId, DropReason, Dropped, Reply};
+use crate::json::JsonStr;
+use crate::peer::{CallId, DropReason, Dropped};
 use crate::wire::Notification;
 
 /// One thing that came, lent.
@@ -37,17 +37,6 @@ pub enum Event<'a> {
     },
     /// A line that is no frame.
     Dropped(Dropped<'a>),
-}
-
-/// A request of the runtime, to be answered with [`Client::answer`](super::Client::answer) or [`Client::refuse`](super::Client::refuse) at any later time.
-#[derive(Debug, PartialEq, Eq)]
-pub struct RuntimeRequest {
-    /// What it wants.
-    pub method: JsonString,
-    /// An object.
-    pub params: JsonBuf,
-    /// The right to answer.
-    pub reply: Reply,
 }
 
 /// What has come so far.
@@ -133,11 +122,5 @@ impl LastDropped {
 
     pub(super) fn lend(&self) -> Option<Dropped<'_>> {
         Some(Dropped { number: self.number, len: self.len, prefix: &self.prefix, why: self.why? })
-    }
-}
-
-impl RuntimeRequest {
-    pub(super) fn size(&self) -> usize {
-        self.method.as_json_str().get().len() + self.params.as_json().get().len()
     }
 }

@@ -19,6 +19,8 @@ pub enum Failure {
     Aborted(AbortReason),
     /// No answer can come any more.
     Lost(LostReason),
+    /// It was made with another client.
+    OtherClient,
     /// The result is not what the method's must be.
     Unexpected {
         /// What was expected where.
@@ -35,6 +37,7 @@ impl fmt::Display for Failure {
             Self::TimedOut => f.write_str("timed out"),
             Self::Aborted(reason) => write!(f, "aborted: {reason}"),
             Self::Lost(why) => why.fmt(f),
+            Self::OtherClient => f.write_str("it was made with another client"),
             Self::Unexpected { .. } => f.write_str("the result is not what the protocol says"),
         }
     }
@@ -45,7 +48,7 @@ impl core::error::Error for Failure {
         match self {
             Self::Rpc(error) => Some(error),
             Self::Unexpected { error, .. } => Some(error),
-            Self::TimedOut | Self::Aborted(_) | Self::Lost(_) => None,
+            Self::TimedOut | Self::Aborted(_) | Self::Lost(_) | Self::OtherClient => None,
         }
     }
 }

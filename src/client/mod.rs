@@ -33,6 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod calls;
 mod event;
 mod failure;
 #[cfg(feature = "std")]
@@ -40,6 +41,7 @@ mod guard;
 #[cfg(not(feature = "std"))]
 #[path = "guard_no_std.rs"]
 mod guard;
+mod requests;
 mod run;
 mod session_tree;
 mod subscription;
@@ -47,23 +49,26 @@ mod teardown;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use core::marker::PhantomData;
 use core::time::Duration;
 
 use serde::Serialize;
 
+use calls::Ends;
+pub use calls::{Call, Limits};
 use event::LastDropped;
-pub use event::{Counters, Event, RuntimeRequest};
+pub use event::{Counters, Event};
 pub use failure::Failure;
+use requests::Requests;
+pub use requests::RuntimeRequest;
 pub use run::{Observed, Run, text_delta};
 pub use session_tree::SessionTree;
 pub use subscription::{Delivery, Filter, Policy, SubscriptionId};
 pub use teardown::{Graces, Rung, RungEnd, RungReport, Step, Teardown};
 
-use crate::json::{Json, JsonBuf, JsonStr, JsonString};
-use crate::peer::{self, AbortToken, AnswerError, CallId, Dropped, Mark, Output, Peer, Reply, SendError};
+use crate::json::{Json, JsonStr, JsonString};
+use crate::peer::{self, AnswerError, CallId, Dropped, Mark, Output, Peer, Reply, SendError};
 use crate::wire::{Decode, Method, Notification};
 use subscription::Subscriptions;
 
@@ -72,56 +77,13 @@ use subscription::Subscriptions;
 pub struct Client {
     /// The tag of a call is its deadline.
     peer: Peer<Option<Duration>>,
-    /// The deadlines of the calls that wait and have one.
-    deadlines: BTreeSet<(Duration, CallId)>,
-    /// Calls that have ended and whose end has not been taken; none of them waits.
-    ended: BTreeMap<CallId, Result<JsonBuf, Failure>>,
-    /// The ones that ended by their deadline or token and have not been told.
-    given_up: VecDeque<CallId>,
+    ends: Ends,
     subscriptions: Subscriptions,
     tree: SessionTree,
-    /// Requests of the runtime that wait to be taken; empty unless they are wanted.
-    requests: VecDeque<RuntimeRequest>,
-    /// Bytes of `requests`.
-    request_bytes: usize,
-    takes_requests: bool,
+    requests: Requests,
     reports_status: bool,
     counters: Counters,
     last_dropped: LastDropped,
-}
-
-/// A call that has been made. The result is read as `R`; [`JsonBuf`] takes any, verbatim.
-#[derive(Debug, PartialEq, Eq)]
-#[must_use = "the end of a call is kept until it is taken or the call is abandoned"]
-pub struct Call<R> {
-    id: CallId,
-    result: PhantomData<fn() -> R>,
-}
-
-impl<R> Call<R> {
-    /// Its number on the connection.
-    #[must_use]
-    pub fn id(&self) -> CallId {
-        self.id
-    }
-}
-
-/// When a call is given up.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Limits<'t> {
-    /// When its time is up, since the origin; `None` for never. Covers everything: the wait for room to write, the
-    /// write, and the wait for the answer.
-    pub deadline: Option<Duration>,
-    /// Gives it up from elsewhere.
-    pub token: Option<&'t AbortToken>,
-}
-
-impl Limits<'_> {
-    /// A deadline and no token.
-    #[must_use]
-    pub fn until(deadline: Duration) -> Self {
-        Self { deadline: Some(deadline), token: None }
-    }
 }
 
 impl Client {
@@ -139,7 +101,8 @@ impl Client {
         Self::with_peer_of(Peer::with_limit(line_limit))
     }
 
-    /// A client whose ids are chosen by `seed`.
+    /// A client whose ids are chosen by `seed`. Two clients of one seed take each other's calls and subscriptions for
+    /// their own.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
         Self::with_peer_of(Peer::with_seed(seed))
@@ -153,15 +116,11 @@ impl Client {
 
     fn with_peer_of(peer: Peer<Option<Duration>>) -> Self {
         Self {
+            ends: Ends::default(),
+            subscriptions: Subscriptions::new(peer.connection()),
             peer,
-            deadlines: BTreeSet::new(),
-            ended: BTreeMap::new(),
-            given_up: VecDeque::new(),
-            subscriptions: Subscriptions::default(),
             tree: SessionTree::new(),
-            requests: VecDeque::new(),
-            request_bytes: 0,
-            takes_requests: false,
+            requests: Requests::default(),
             reports_status: false,
             counters: Counters::default(),
             last_dropped: LastDropped::default(),
@@ -213,14 +172,17 @@ impl Client {
         limits: &Limits<'_>,
     ) -> Result<Call<R>, SendError> {
         let id = self.peer.request(method, params, limits.deadline, limits.token)?;
-        self.deadlines.extend(limits.deadline.map(|deadline| (deadline, id)));
+        self.ends.expect(id, limits.deadline);
         self.counters.most_pending = self.counters.most_pending.max(self.peer.pending());
         Ok(Call { id, result: PhantomData })
     }
 
-    /// The end of a call, once; `None` while it waits.
+    /// The end of a call, once; `None` while it waits. [`Failure::OtherClient`] at once for the call of another client.
     pub fn take<R: for<'a> Decode<'a>>(&mut self, call: &Call<R>) -> Option<Result<R, Failure>> {
-        let end = self.ended.remove(&call.id)?;
+        if call.id.connection() != self.peer.connection() {
+            return Some(Err(Failure::OtherClient));
+        }
+        let end = self.ends.take(call.id)?;
         Some(end.and_then(|result| {
             R::decode(result.as_json()).map_err(|error| Failure::Unexpected { error, came: result })
         }))
@@ -229,14 +191,16 @@ impl Client {
     /// Whether the end of a call waits to be taken.
     #[must_use]
     pub fn has_ended(&self, call: CallId) -> bool {
-        self.ended.contains_key(&call)
+        self.ends.has(call)
     }
 
     /// Gives up a call, whether or not it has ended. Nothing of it is kept; an answer that comes all the same is
-    /// [`Event::Unmatched`].
+    /// [`Event::Unmatched`]. The call of another client is left alone.
     pub fn abandon(&mut self, call: CallId) {
-        self.give_up(call);
-        self.ended.remove(&call);
+        if let Some(deadline) = self.peer.abort(call) {
+            self.ends.forget_deadline(call, deadline);
+        }
+        self.ends.take(call);
     }
 
     /// Tells something.
@@ -262,12 +226,11 @@ impl Client {
     /// Ends the calls whose deadline has come, as [`Failure::TimedOut`], which [`next_event`](Self::next_event) then
     /// tells.
     pub fn expire(&mut self, now: Duration) {
-        while let Some((deadline, call)) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now) {
-            self.deadlines.remove(&(deadline, call));
-            if self.peer.abort(call).is_some() {
-                self.counters.calls_failed += 1;
-                self.ended.insert(call, Err(Failure::TimedOut));
-                self.given_up.push_back(call);
+        while let Some((deadline, call)) = self.ends.first_due().filter(|(deadline, _)| *deadline <= now) {
+            match self.peer.abort(call) {
+                Some(_) => self.ends.give_up(call, Some(deadline), Failure::TimedOut),
+                // Its token came first.
+                None => self.ends.forget_deadline(call, Some(deadline)),
             }
         }
     }
@@ -275,7 +238,7 @@ impl Client {
     /// When [`expire`](Self::expire) has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        self.ends.first_due().map(|(deadline, _)| deadline)
     }
 
     /// Looks at the tokens of the calls that wait; those that are set end their calls as [`Failure::Aborted`], which
@@ -283,10 +246,7 @@ impl Client {
     pub fn poll_aborts(&mut self) {
         self.peer.poll_aborts();
         while let Some((call, deadline, reason)) = self.peer.next_aborted() {
-            self.deadlines.remove(&(deadline.unwrap_or_default(), call));
-            self.counters.calls_failed += 1;
-            self.ended.insert(call, Err(Failure::Aborted(reason)));
-            self.given_up.push_back(call);
+            self.ends.give_up(call, deadline, Failure::Aborted(reason));
         }
     }
 
@@ -298,11 +258,8 @@ impl Client {
 
     /// The next thing that came. It has had its effect on the client already; to look at it is all that is left.
     pub fn next_event(&mut self) -> Option<Event<'_>> {
-        while let Some(call) = self.given_up.pop_front() {
-            // Nobody wants to hear of one that was taken or abandoned meanwhile.
-            if self.ended.contains_key(&call) {
-                return Some(Event::Ended(call));
-            }
+        if let Some(call) = self.ends.next_given_up() {
+            return Some(Event::Ended(call));
         }
         let (incoming, mut outgoing) = self.peer.split();
         let counters = &mut self.counters;
@@ -321,28 +278,20 @@ impl Client {
             }
             peer::Event::Response { call, tag, outcome } => {
                 counters.responses += 1;
-                self.deadlines.remove(&(tag.unwrap_or_default(), call));
-                self.ended.insert(call, outcome.map(Json::to_buf).map_err(|error| Failure::Rpc(error.into())));
+                self.ends.answer(call, tag, outcome);
                 Event::Ended(call)
             }
             peer::Event::Aborted { call, tag, reason } => {
-                counters.calls_failed += 1;
-                self.deadlines.remove(&(tag.unwrap_or_default(), call));
-                self.ended.insert(call, Err(Failure::Aborted(reason)));
+                self.ends.fail(call, tag, Failure::Aborted(reason));
                 Event::Ended(call)
             }
             peer::Event::Lost { call, tag, why } => {
-                counters.calls_failed += 1;
-                self.deadlines.remove(&(tag.unwrap_or_default(), call));
-                self.ended.insert(call, Err(Failure::Lost(why)));
+                self.ends.fail(call, tag, Failure::Lost(why));
                 Event::Ended(call)
             }
-            peer::Event::Request { method, params, reply } if self.takes_requests => {
+            peer::Event::Request { method, params, reply } if self.requests.wanted => {
                 counters.requests += 1;
-                let request = RuntimeRequest { method: method.to_buf(), params: params.to_buf(), reply };
-                self.request_bytes += request.size();
-                counters.most_requested = counters.most_requested.max(self.request_bytes);
-                self.requests.push_back(request);
+                self.requests.keep(method, params, reply);
                 Event::Request
             }
             peer::Event::Request { method, reply, .. } => {
@@ -373,14 +322,12 @@ impl Client {
     /// Whether requests of the runtime are kept for [`next_request`](Self::next_request). Otherwise, and at first,
     /// they are refused with -32601.
     pub fn take_requests(&mut self, take: bool) {
-        self.takes_requests = take;
+        self.requests.wanted = take;
     }
 
     /// The oldest request of the runtime that has not been taken.
     pub fn next_request(&mut self) -> Option<RuntimeRequest> {
-        let request = self.requests.pop_front()?;
-        self.request_bytes -= request.size();
-        Some(request)
+        self.requests.next()
     }
 
     /// Whether a request of the runtime waits to be taken.
@@ -443,7 +390,14 @@ impl Client {
         self.subscriptions.has_delivery(subscription)
     }
 
-    /// Whether a subscription gets nothing more though the connection lives: it was ended, or its predicate panicked.
+    /// Whether the subscription was made here.
+    #[cfg(feature = "stdio")]
+    pub(crate) fn has_made(&self, subscription: SubscriptionId) -> bool {
+        subscription.connection() == self.peer.connection()
+    }
+
+    /// Whether a subscription gets nothing more though the connection lives: it was ended, its predicate panicked, or
+    /// it is of another client.
     #[must_use]
     pub fn is_deaf(&self, subscription: SubscriptionId) -> bool {
         self.subscriptions.has_failed(subscription)
@@ -460,8 +414,10 @@ impl Client {
     /// does not read, then the fullest subscription.
     #[must_use]
     pub fn backlog_over(&self, limit: usize) -> Option<(&str, usize)> {
-        let of_requests =
-            [("requests of the runtime", self.request_bytes), ("answers to the runtime", self.peer.answers_waiting())];
+        let of_requests = [
+            ("requests of the runtime", self.requests.bytes()),
+            ("answers to the runtime", self.peer.answers_waiting()),
+        ];
         let over = of_requests.into_iter().find(|(_, bytes)| *bytes > limit);
         over.or_else(|| self.subscriptions.fullest_over(limit))
     }
@@ -487,19 +443,18 @@ impl Client {
     /// What has come so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        Counters { most_queued: self.subscriptions.most_held(), ..self.counters }
+        Counters {
+            calls_failed: self.ends.failed(),
+            most_queued: self.subscriptions.most_held(),
+            most_requested: self.requests.most(),
+            ..self.counters
+        }
     }
 
     /// The last line that was no frame, for the report of a runtime that writes such.
     #[must_use]
     pub fn last_dropped(&self) -> Option<Dropped<'_>> {
         self.last_dropped.lend()
-    }
-
-    fn give_up(&mut self, call: CallId) {
-        if let Some(deadline) = self.peer.abort(call) {
-            self.deadlines.remove(&(deadline.unwrap_or_default(), call));
-        }
     }
 }
 

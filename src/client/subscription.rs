@@ -118,9 +118,20 @@ impl Policy {
     }
 }
 
-/// Names one subscription of a [`Client`](super::Client).
+/// Names one subscription of a [`Client`](super::Client). To another client it is one that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SubscriptionId(u64);
+pub struct SubscriptionId {
+    number: u64,
+    /// What its client's connection is known by.
+    connection: u64,
+}
+
+impl SubscriptionId {
+    #[cfg(feature = "stdio")]
+    pub(super) fn connection(self) -> u64 {
+        self.connection
+    }
+}
 
 /// What a subscription gives out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +166,8 @@ impl fmt::Display for Delivery {
 /// All subscriptions of one client.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
+    /// What the connection is known by.
+    connection: u64,
     live: BTreeMap<SubscriptionId, Subscription>,
     next: u64,
     /// The most bytes that one of them ever held, of those that have ended too.
@@ -185,8 +198,12 @@ struct Subscription {
 }
 
 impl Subscriptions {
+    pub(super) fn new(connection: u64) -> Self {
+        Self { connection, ..Self::default() }
+    }
+
     pub(super) fn insert(&mut self, name: String, filter: Filter, policy: Policy) -> SubscriptionId {
-        let id = SubscriptionId(self.next);
+        let id = SubscriptionId { number: self.next, connection: self.connection };
         self.next += 1;
         self.live.insert(
             id,

@@ -1,12 +1,13 @@
 //! The client against a peer that plays the runtime, with a clock of our own.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::*;
-use crate::json::Json;
-use crate::peer::Event as PeerEvent;
+use crate::json::{Json, JsonBuf};
+use crate::peer::{AbortToken, Event as PeerEvent};
 use crate::wire::{Prompt, PromptParams};
 
 /// Both ends of one connection.
@@ -187,6 +188,25 @@ fn answers_that_wait_are_counted_and_nothing_else_is() {
     pair.client.notify("ours", &()).unwrap();
     pair.client.outgoing().consume(10);
     assert_eq!(pair.client.backlog_over(0), None);
+}
+
+#[test]
+fn the_handles_of_another_client_change_nothing() {
+    let [mut ours, mut theirs] = [1, 2].map(Client::with_seed);
+    let call = |client: &mut Client| client.start::<JsonBuf>("ask", &(), &Limits::default()).unwrap();
+    let (_waits, foreign) = (call(&mut ours), call(&mut theirs));
+    let subscribe = |client: &mut Client| client.subscribe("all", Filter::all(), Policy::Lossless);
+    let (id, foreign_id) = (subscribe(&mut ours), subscribe(&mut theirs));
+    ours.push(b"{\"method\":\"tick\"}\n");
+    while ours.next_event().is_some() {}
+
+    assert_eq!(ours.take(&foreign), Some(Err(Failure::OtherClient)));
+    ours.abandon(foreign.id());
+    assert_eq!((ours.pending(), theirs.pending()), (1, 1));
+    assert!(!ours.has_delivery(foreign_id) && ours.is_deaf(foreign_id) && ours.next_delivery(foreign_id).is_none());
+    assert_eq!((ours.high_water(foreign_id), ours.high_water(id)), (None, Some(1)));
+    assert!(!ours.unsubscribe(foreign_id));
+    assert!(ours.next_delivery(id).is_some());
 }
 
 /// Plays a conversation on session `s`; the line `ANSWER …` is the answer to the prompt. Returns the place of every

@@ -5,13 +5,24 @@ use core::fmt;
 use crate::frame::Id;
 use crate::json::Json;
 
-/// One call of ours: its number on this connection, from 0. Never used again.
+/// One call of ours: its number on its connection, from 0, never used again. On another connection it names no call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallId(pub(super) u64);
+pub struct CallId {
+    number: u64,
+    /// [`Ids::connection`].
+    connection: u64,
+}
+
+impl CallId {
+    /// What its connection is known by.
+    pub(crate) fn connection(self) -> u64 {
+        self.connection
+    }
+}
 
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "call {}", self.0)
+        write!(f, "call {}", self.number)
     }
 }
 
@@ -31,21 +42,33 @@ const NUMBER_MASK: u64 = (1 << 62) - 1;
 pub(super) struct Ids {
     /// `req_` and the high half.
     head: [u8; 20],
+    /// The bits of the high half: what tells connections apart.
+    connection: u64,
     next: u64,
 }
 
 impl Ids {
     pub(super) fn new(seed: u64) -> Self {
+        let connection = seed & !VERSION_MASK | VERSION;
         let mut head = *b"req_0000000000000000";
         if let Some(digits) = head.last_chunk_mut() {
-            *digits = hex(seed & !VERSION_MASK | VERSION);
+            *digits = hex(connection);
         }
-        Self { head, next: 0 }
+        Self { head, connection, next: 0 }
+    }
+
+    /// What calls of this connection say that theirs is.
+    pub(super) fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// The call after the last one that was [taken](Self::take).
     pub(super) fn next(&self) -> CallId {
-        CallId(self.next)
+        self.call(self.next)
+    }
+
+    fn call(&self, number: u64) -> CallId {
+        CallId { number, connection: self.connection }
     }
 
     pub(super) fn take(&mut self) {
@@ -60,7 +83,7 @@ impl Ids {
             && let Some(low) = low.first_chunk_mut()
         {
             *head = self.head;
-            *low = hex(VARIANT | call.0 & NUMBER_MASK);
+            *low = hex(VARIANT | call.number & NUMBER_MASK);
         }
         Id::from_proved(Json::from_proved(core::str::from_utf8(buf).unwrap_or_default()))
     }
@@ -78,7 +101,7 @@ impl Ids {
             low = low << 4 | u64::from(value);
         }
         let number = low & NUMBER_MASK;
-        (low & !NUMBER_MASK == VARIANT && number < self.next).then_some(CallId(number))
+        (low & !NUMBER_MASK == VARIANT && number < self.next).then(|| self.call(number))
     }
 }
 
@@ -103,10 +126,10 @@ mod tests {
             ids.take();
         }
         let mut buf = [0; LEN + 2];
-        let id = ids.write(CallId(255), &mut buf);
+        let id = ids.write(ids.call(255), &mut buf);
         assert_eq!(id.get(), r#""req_0123456789ab8def80000000000000ff""#);
         let plain = id.get().trim_matches('"');
-        assert_eq!(ids.read(plain), Some(CallId(255)));
+        assert_eq!(ids.read(plain), Some(ids.call(255)));
         assert_eq!(ids.read(&plain.to_uppercase()), None);
         assert_eq!(ids.read(&plain[1..]), None);
         assert_eq!(ids.read("req_0123456789ab8def800000000000012c"), None, "not sent yet");

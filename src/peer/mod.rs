@@ -91,7 +91,7 @@ impl<T> Peer<T> {
     }
 
     /// A connection whose ids are chosen by `seed`, for tests and for targets without an operating system. Two
-    /// connections of one seed use the same ids.
+    /// connections of one seed use the same ids, and each takes the other's calls for its own.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
         Self::with_seed_and_limit(seed, DEFAULT_LIMIT)
@@ -101,6 +101,11 @@ impl<T> Peer<T> {
     #[must_use]
     pub fn with_seed_and_limit(seed: u64, line_limit: usize) -> Self {
         Self { inbound: Inbound::new(seed, line_limit), outbound: Outbound::default() }
+    }
+
+    /// What tells this connection from others: the random bits of its ids.
+    pub(crate) fn connection(&self) -> u64 {
+        self.inbound.calls.ids().connection()
     }
 
     /// Takes bytes that came from the peer.

@@ -60,8 +60,10 @@ pub enum ErrorKind {
     },
     /// Our own params have no JSON form.
     Encode(EncodeError),
-    /// The end of the call or run has been taken before, or it was made with another client.
+    /// The end of the call or run has been taken before.
     NoSuchCall,
+    /// The call, run or subscription was made with another client.
+    OtherClient,
     /// A run on the session has been started and has not been finished.
     SessionBusy,
     /// The predicate of the subscription has panicked, and it gets nothing more.
@@ -189,6 +191,7 @@ impl ErrorKind {
             Failure::Aborted(reason) => Self::Aborted(reason),
             Failure::Lost(LostReason::TooLong { limit }) => Self::TooLong { limit },
             Failure::Lost(LostReason::InputEnded) => Self::Closed(closed()),
+            Failure::OtherClient => Self::OtherClient,
             Failure::Unexpected { error, came } => Self::Protocol { expected: error, came },
         }
     }
@@ -228,7 +231,8 @@ impl ErrorKind {
             Self::Protocol { .. } => f.write_str(": the runtime broke the protocol"),
             Self::TooLong { limit } => write!(f, ": the answer is longer than the line limit of {limit} bytes"),
             Self::Encode(_) => f.write_str(": the params cannot be sent"),
-            Self::NoSuchCall => f.write_str(": its end was taken before, or it is of another client"),
+            Self::NoSuchCall => f.write_str(": its end was taken before"),
+            Self::OtherClient => f.write_str(": it was made with another client"),
             Self::SessionBusy => f.write_str(": a run on it has been started and not finished"),
             Self::PredicatePanicked => f.write_str(": the predicate of the subscription has panicked"),
             Self::System(_) => f.write_str(": the system refused"),

@@ -190,7 +190,7 @@ impl HarnessClient {
     /// Waits for the end of a call.
     ///
     /// # Errors
-    /// Those of any call.
+    /// Those of any call; [`ErrorKind::NoSuchCall`], [`OtherClient`](ErrorKind::OtherClient).
     pub fn finish<R: for<'a> Decode<'a>>(&mut self, call: PendingCall<R>) -> Result<R, Error> {
         loop {
             if let Some(end) = self.take(&call) {
@@ -207,8 +207,8 @@ impl HarnessClient {
     }
 
     pub(super) fn take<R: for<'a> Decode<'a>>(&mut self, call: &PendingCall<R>) -> Option<Result<R, Error>> {
-        if !self.calls.have(call) {
-            return Some(Err(Error::new(format!("call {}", call.method()), ErrorKind::NoSuchCall)));
+        if let Err(kind) = self.calls.check(call) {
+            return Some(Err(Error::new(format!("call {}", call.method()), kind)));
         }
         let end = self.calls.take(call, &mut self.connection.client)?;
         Some(end.map_err(|failure| self.failed(call.method(), call.timeout(), failure)))
@@ -217,7 +217,7 @@ impl HarnessClient {
     /// Gives up a call. There is no cancel on the wire: the runtime may still do what was asked. A request that has
     /// not begun to be written is withdrawn. The call of another client is left alone.
     pub fn abandon<R>(&mut self, call: PendingCall<R>) {
-        if self.calls.have(&call) {
+        if self.calls.check(&call).is_ok() {
             self.calls.abandon(&call, &mut self.connection.client);
         }
     }
@@ -424,6 +424,11 @@ impl HarnessClient {
     /// Keeps others off the session for as long as the handle lives.
     pub(super) fn occupy(&mut self, session: &JsonString) -> Arc<JsonString> {
         self.busy.occupy(session)
+    }
+
+    /// Has the thread that pumps told of calls whose handles go, so that what is kept for them goes as well.
+    pub(super) fn tell_of_dropped_calls(&self) {
+        self.calls.wake_at_drop(self.waker());
     }
 
     pub(super) fn machine(&self) -> &Client {

@@ -83,11 +83,15 @@ impl<'r> PendingRun<'r> {
     /// the deadline and the token. Reads nothing, so [`HarnessClient::pump`] goes with it.
     ///
     /// # Errors
-    /// Those of [`Session::run`](super::Session::run); [`ErrorKind::NoSuchCall`] where the end was taken before.
+    /// Those of [`Session::run`](super::Session::run); [`ErrorKind::NoSuchCall`] where the end was taken before;
+    /// [`ErrorKind::OtherClient`], which leaves the run as it is.
     pub fn try_finish(&mut self, client: &mut HarnessClient) -> Option<Result<RunResult, Error>> {
         let Some(going) = &mut self.going else {
             return Some(Err(Error::new(FINISH, ErrorKind::NoSuchCall).on((*self.session).clone())));
         };
+        if !self.events.is_of(client) {
+            return Some(Err(Error::new(FINISH, ErrorKind::OtherClient).on((*self.session).clone())));
+        }
         let mut host = Driven::queued(client, &self.events);
         host.show_queued(&mut going.progress);
         let end = going.step(&mut host).transpose()?;

@@ -30,7 +30,8 @@ impl Subscription {
     /// The next delivery; waits for it.
     ///
     /// # Errors
-    /// [`ErrorKind::Closed`] where no more can come, [`ErrorKind::PredicatePanicked`], [`ErrorKind::System`].
+    /// [`ErrorKind::Closed`] where no more can come, [`ErrorKind::PredicatePanicked`], [`ErrorKind::System`],
+    /// [`ErrorKind::OtherClient`].
     pub fn next(&self, client: &mut HarnessClient) -> Result<Delivery, Error> {
         loop {
             if let Some(delivery) = self.wait(client, None)? {
@@ -48,7 +49,7 @@ impl Subscription {
         self.wait(client, deadline)
     }
 
-    /// The next delivery, if one waits in the queue. Reads nothing.
+    /// The next delivery, if one waits in the queue; never one of another client's. Reads nothing.
     pub fn try_next(&self, client: &mut HarnessClient) -> Option<Delivery> {
         client.connection_mut().client.next_delivery(self.id)
     }
@@ -58,14 +59,22 @@ impl Subscription {
         Deliveries { subscription: self, client, failed: false }
     }
 
-    /// The most notifications that ever waited in the queue.
+    /// The most notifications that ever waited in the queue; 0 where the client is another.
     #[must_use]
     pub fn high_water(&self, client: &HarnessClient) -> usize {
         client.machine().high_water(self.id).unwrap_or_default()
     }
 
+    /// Whether it was made with that client.
+    pub(super) fn is_of(&self, client: &HarnessClient) -> bool {
+        client.machine().has_made(self.id)
+    }
+
     fn wait(&self, client: &mut HarnessClient, deadline: Option<Duration>) -> Result<Option<Delivery>, Error> {
         const ATTEMPTED: &str = "wait for a notification";
+        if !self.is_of(client) {
+            return Err(Error::new(ATTEMPTED, ErrorKind::OtherClient));
+        }
         loop {
             if let Some(delivery) = self.try_next(client) {
                 return Ok(Some(delivery));

@@ -102,8 +102,9 @@ impl TurnAgent for Tooled {
             return Ok(answer.fold(Answer::new(), Answer::tool));
         }
         let mut answer = Answer::new();
-        answer.push_thinking(step.now(), "o");
-        answer.push_thinking(step.now() + 5, "k");
+        let now = step.now();
+        answer.push_thinking(now, "o");
+        answer.push_thinking(now + 5, "k");
         Ok(answer.text("done").cut_at_max_tokens())
     }
 

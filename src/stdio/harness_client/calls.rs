@@ -9,6 +9,8 @@ use std::vec::Vec;
 
 use crate::client::{Call, Client, Failure, Limits};
 use crate::peer::{AbortToken, CallId};
+use crate::stdio::error::ErrorKind;
+use crate::stdio::pump::Waker;
 use crate::wire::Decode;
 
 /// A call that has been made, from [`HarnessClient::start_call`](super::HarnessClient::start_call). Several may be in
@@ -53,6 +55,7 @@ impl<R> Drop for PendingCall<R> {
         let mut handles = lock(&self.handles);
         if handles.alive.remove(&self.call.id()) {
             handles.dropped.push(self.call.id());
+            handles.waker.iter().for_each(Waker::wake);
         }
     }
 }
@@ -64,6 +67,8 @@ struct Handles {
     alive: BTreeSet<CallId>,
     /// The handle has gone since this was last looked at.
     dropped: Vec<CallId>,
+    /// Brings on the turn that looks, where it would not come of itself.
+    waker: Option<Waker>,
 }
 
 fn lock(handles: &Mutex<Handles>) -> MutexGuard<'_, Handles> {
@@ -94,10 +99,21 @@ impl Calls {
         PendingCall { call, method: method.to_owned(), timeout, deadline, token: token.cloned(), handles }
     }
 
-    /// Whether the call was made here and has not been finished. Call ids are numbers that count from 0 on each
-    /// connection, so only the handle tells.
-    pub(super) fn have<R>(&self, call: &PendingCall<R>) -> bool {
-        Arc::ptr_eq(&self.handles, &call.handles) && lock(&self.handles).alive.contains(&call.id())
+    /// Whether the call was made here and has not been finished.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherClient`], [`ErrorKind::NoSuchCall`].
+    pub(super) fn check<R>(&self, call: &PendingCall<R>) -> Result<(), ErrorKind> {
+        match () {
+            () if !Arc::ptr_eq(&self.handles, &call.handles) => Err(ErrorKind::OtherClient),
+            () if !lock(&self.handles).alive.contains(&call.id()) => Err(ErrorKind::NoSuchCall),
+            () => Ok(()),
+        }
+    }
+
+    /// Whenever a handle goes, there is a turn.
+    pub(super) fn wake_at_drop(&self, waker: Waker) {
+        lock(&self.handles).waker = Some(waker);
     }
 
     /// The end of a call, if it has come.

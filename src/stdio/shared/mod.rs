@@ -5,6 +5,8 @@ mod handover;
 mod lock;
 mod session;
 mod subscription;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod wait;
 
@@ -356,6 +358,7 @@ impl HarnessClient {
     /// [`ErrorKind::System`] where no thread can be started; the runtime is ended then.
     pub fn into_shared(mut self) -> Result<SharedClient, Error> {
         self.end_subscriptions();
+        self.tell_of_dropped_calls();
         let (options, process_id) = (self.options().clone(), self.process_id());
         let core = Arc::new(Core::new(self));
         let pumped = Arc::clone(&core);
