@@ -240,10 +240,20 @@ impl ErrorKind {
     }
 }
 
-/// The whole report, as `{:#}` gives it: what `main` shows where it returns the error.
+/// How many lines of stderr the report of an error has.
+const STDERR_LINES: usize = 5;
+
+/// The whole report, which is what `main` shows where it returns the error: what `{:#}` gives, and on lines of their own
+/// the last ones of stderr, since the very last one may not be the one that tells.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:#}")
+        write!(f, "{self:#}")?;
+        let lines = self.stderr().map(|tail| tail.last_lines(STDERR_LINES)).unwrap_or_default();
+        if lines.len() > 1 {
+            f.write_str("\n  stderr of the runtime, its end:")?;
+            lines.iter().try_for_each(|line| write!(f, "\n    {line}"))?;
+        }
+        Ok(())
     }
 }
 

@@ -233,7 +233,7 @@ impl Launch {
 
     /// The absolute path of a program, if there is something at it.
     fn find(&self, program: &Path) -> Option<PathBuf> {
-        if program.as_os_str().as_encoded_bytes().contains(&b'/') {
+        if !is_looked_for(program) {
             return std::path::absolute(program).ok().filter(|path| path.exists());
         }
         let path = self.set.get(OsStr::new("PATH")).cloned().or_else(|| std::env::var_os("PATH"))?;
@@ -285,6 +285,11 @@ impl fmt::Debug for Stderr {
             Self::Callback(_) => "Callback",
         })
     }
+}
+
+/// Whether a program is only a name, which is looked for on `PATH`.
+fn is_looked_for(program: &Path) -> bool {
+    !program.as_os_str().as_encoded_bytes().contains(&b'/')
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -363,11 +368,14 @@ impl SpawnError {
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot start {:?}", self.program)?;
+        let is_nowhere = self.fault == SpawnFault::ProgramMissing && is_looked_for(&self.program);
         match &self.cwd {
             Some(cwd) => write!(f, " in {cwd:?}")?,
+            None if is_nowhere => {}
             None => f.write_str(" in the current directory")?,
         }
         f.write_str(match self.fault {
+            SpawnFault::ProgramMissing if is_nowhere => ": there is no such program on PATH",
             SpawnFault::ProgramMissing => ": there is no such program",
             SpawnFault::ProgramIsDirectory => ": the program is a directory",
             SpawnFault::NotExecutable => ": the program is not executable",
@@ -412,7 +420,7 @@ mod tests {
         check(
             &Launch::new("no-such-program-anywhere").cwd("/tmp"),
             SpawnFault::ProgramMissing,
-            r#"cannot start "no-such-program-anywhere" in "/tmp": there is no such program"#,
+            r#"cannot start "no-such-program-anywhere" in "/tmp": there is no such program on PATH"#,
         );
         check(
             &Launch::new("/bin/sh").cwd("/nonexistent"),

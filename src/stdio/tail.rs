@@ -67,10 +67,18 @@ impl Tail {
     /// The last line that is not blank, at most 200 characters of it.
     #[must_use]
     pub fn last_line(&self) -> Option<String> {
+        self.last_lines(1).pop()
+    }
+
+    /// So many of the last lines that are not blank, at most 200 characters of each.
+    #[must_use]
+    pub fn last_lines(&self, most: usize) -> Vec<String> {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
         let text: Cow<'_, str> = String::from_utf8_lossy(&bytes);
-        let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-        Some(line.chars().take(200).collect())
+        let lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+        let mut lines: Vec<String> = lines.take(most).map(|line| line.chars().take(200).collect()).collect();
+        lines.reverse();
+        lines
     }
 }
 
@@ -105,6 +113,8 @@ mod tests {
         assert_eq!(tail.text().lines().count(), 401);
         assert_eq!(tail.text().lines().nth(1), Some("line 600"));
         assert_eq!(tail.last_line().unwrap(), "line 999");
+        tail.push(b"\n  at last \n\n");
+        assert_eq!(tail.last_lines(3), ["line 998", "line 999", "at last"]);
         assert!(tail.is_cut());
     }
 

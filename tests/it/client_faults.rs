@@ -561,9 +561,12 @@ fn spawn(launch: &Launch, fault: SpawnFault) {
     let error = HarnessClient::spawn(launch).unwrap_err();
     let ErrorKind::Spawn(error) = error.into_kind() else { panic!() };
     assert_eq!(error.fault(), fault);
-    // It names the program and the directory.
-    assert!(error.to_string().contains(error.program().to_str().unwrap()));
-    assert!(error.to_string().contains(error.cwd().map_or("the current directory", |cwd| cwd.to_str().unwrap())));
+    // It names the program and the directory, or where a name was looked for.
+    let text = error.to_string();
+    assert!(text.contains(error.program().to_str().unwrap()), "{text}");
+    let is_name = !error.program().to_str().unwrap().contains('/');
+    let place = if is_name { "PATH" } else { "the current directory" };
+    assert!(text.contains(error.cwd().map_or(place, |cwd| cwd.to_str().unwrap())), "{text}");
 }
 
 fn environment() {

@@ -4,9 +4,10 @@ use std::io::Write;
 
 use dsh_wire::json::{Json, JsonBuf};
 
+use crate::argument;
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::runtime::{Route, Runtime, RuntimeArgs};
-use crate::text_argument;
 
 /// Send one request and print the result's JSON text
 #[derive(clap::Args)]
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     /// The method
     method: String,
 
-    /// The params, as JSON; `-` reads them from stdin, nothing sends none
+    /// The params, as JSON; `-` reads them, 16 MiB at most, from stdin; nothing sends none
     params: Option<String>,
 
     /// Do the handshake before
@@ -29,18 +30,17 @@ pub(crate) struct Args {
     route: Route,
 
     #[command(flatten)]
-    runtime: RuntimeArgs,
+    pub(crate) runtime: RuntimeArgs,
 }
 
-pub(crate) fn call(args: &Args) -> Result<(), Failure> {
-    let time = args.runtime.time();
+pub(crate) fn call(args: &Args, console: &Console) -> Result<(), Failure> {
     let params = match &args.params {
-        Some(text) => text_argument(text, time)?,
+        Some(text) => argument::text(text, console.time)?,
         // No params are sent as such.
         None => Json::NULL.get().into(),
     };
     let params = Json::new(&params).map_err(|error| Failure::usage(format!("the params cannot be sent: {error}")))?;
-    let mut runtime = Runtime::start(&args.runtime, time, false)?;
+    let mut runtime = Runtime::start(&args.runtime, console, false)?;
     let outcome = exchange(args, params, &mut runtime);
     runtime.close(&outcome);
     outcome
@@ -52,8 +52,7 @@ fn exchange(args: &Args, params: Json<'_>, runtime: &mut Runtime) -> Result<(), 
     }
     runtime.status.set("waiting for the answer");
     let result: JsonBuf = runtime.call(&args.method, &params)?;
-    let written = runtime
-        .stdout()
-        .and_then(|mut out| runtime.status.out_of_the_way(|| writeln!(out, "{}", result.as_json()).map(|()| true)));
-    written.map_err(|error| runtime.output_failure(error))
+    let mut out = runtime.console.stdout();
+    let written = runtime.status.out_of_the_way(|| writeln!(out, "{}", result.as_json()).map(|()| true));
+    written.map_err(|error| runtime.console.output_failure(error))
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use dsh_wire::json::{Json, JsonStr, Kind};
 use dsh_wire::stdio::{self, ErrorKind};
 
-use crate::output::{GivenUp, Output};
+use crate::output::Output;
 use crate::terminal::Visible;
 
 /// An exit code.
@@ -43,10 +43,6 @@ impl Exit {
         }
     }
 
-    fn is_signal(self) -> bool {
-        self.0 > 128
-    }
-
     pub(crate) fn code(self) -> u8 {
         self.0
     }
@@ -75,12 +71,10 @@ impl Failure {
     }
 
     /// Prints `error: …` and the details; returns the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    pub(crate) fn report(self, stderr: Output) -> ExitCode {
         let Self::Failed(exit, error) = self else { return ExitCode::SUCCESS };
-        // Whoever has let the time run out, or has had us ended, need not be there to read why.
-        let in_vain = (exit == Exit::TIMED_OUT || exit.is_signal()).then_some(GivenUp::TimedOut);
         // Where stderr is closed there is nobody to tell.
-        let _ = Output::new(&io::stderr(), || in_vain).and_then(|out| write_report(&mut LineWriter::new(out), &*error));
+        let _ = write_report(&mut LineWriter::new(stderr), &*error);
         ExitCode::from(exit.0)
     }
 }

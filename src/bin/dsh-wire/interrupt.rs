@@ -25,21 +25,25 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
+    /// Not caught yet.
+    pub(crate) fn new() -> Self {
+        let (stop, hurry) = (AbortToken::new("interrupted"), AbortToken::new("interrupted again"));
+        Self { stop, hurry, signal: Arc::default() }
+    }
+
     /// From now on the two signals do not end the process.
-    pub(crate) fn catch() -> Result<Self, Failure> {
-        Self::listen()
+    pub(crate) fn catch(&self) -> Result<(), Failure> {
+        self.listen()
             .map_err(|error| Failure::Failed(Exit::FAILED, format!("cannot listen for signals: {error}").into()))
     }
 
-    fn listen() -> io::Result<Self> {
-        let (stop, hurry) = (AbortToken::new("interrupted"), AbortToken::new("interrupted again"));
-        let signal = Arc::new(AtomicUsize::new(0));
+    fn listen(&self) -> io::Result<()> {
         let (mut caught, raised) = UnixStream::pair()?;
         for (number, value) in [(SIGINT, 2), (SIGTERM, 15)] {
-            signal_hook::flag::register_usize(number, Arc::clone(&signal), value)?;
+            signal_hook::flag::register_usize(number, Arc::clone(&self.signal), value)?;
             signal_hook::low_level::pipe::register(number, raised.try_clone()?)?;
         }
-        let (tokens, came) = ([stop.clone(), hurry.clone()], Arc::clone(&signal));
+        let (tokens, came) = ([self.stop.clone(), self.hurry.clone()], Arc::clone(&self.signal));
         thread::Builder::new().name("signals".into()).spawn(move || {
             while matches!(caught.read(&mut [0]), Ok(1)) {
                 match tokens.iter().find(|token| !token.is_aborted()) {
@@ -51,7 +55,7 @@ impl Interrupts {
                 }
             }
         })?;
-        Ok(Self { stop, hurry, signal })
+        Ok(())
     }
 
     /// The signal that came, if one did.

@@ -3,7 +3,9 @@
 extern crate alloc;
 
 mod agent;
+mod argument;
 mod call;
+mod console;
 mod doctor;
 mod documents;
 mod failure;
@@ -22,13 +24,12 @@ mod time;
 mod timeline;
 mod view;
 
-use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use failure::Failure;
-use time::Time;
+use console::Console;
 
 /// The DeepSeek Harness SDK wire protocol on the command line
 #[derive(Parser)]
@@ -52,6 +53,17 @@ enum Command {
     Man(documents::ManArgs),
 }
 
+impl Command {
+    fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Run(args) => args.runtime.timeout,
+            Self::Call(args) => args.runtime.timeout,
+            Self::Doctor(args) => Some(args.runtime.timeout.unwrap_or(doctor::TIMEOUT)),
+            _ => None,
+        }
+    }
+}
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -63,29 +75,19 @@ Exit codes:
   130  interrupted; 143 by SIGTERM";
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Run(args) => run::run(&args),
-        Command::Call(args) => call::call(&args),
+    let command = Cli::parse().command;
+    let console = Console::start(command.timeout());
+    let outcome = match command {
+        Command::Run(args) => run::run(&args, &console),
+        Command::Call(args) => call::call(&args, &console),
         Command::Serve(args) => return serve::serve(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Replay(args) => replay::replay(&args),
-        Command::Tap(args) => return tap::tap(&args).unwrap_or_else(Failure::report),
+        Command::Tap(args) => return tap::tap(&args).unwrap_or_else(|failure| console.conclude(Err(failure))),
         Command::Timeline(args) => timeline::timeline(&args),
-        Command::Doctor(args) => doctor::doctor(args),
+        Command::Doctor(args) => doctor::doctor(&args, &console),
         Command::Completions(args) => documents::completions(&args, Cli::command()),
         Command::Man(args) => documents::man(&args, Cli::command()),
     };
-    outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
-}
-
-/// An argument of which `-` means what stdin holds, without its last line end.
-fn text_argument(argument: &str, time: Time) -> Result<String, Failure> {
-    if argument != "-" {
-        return Ok(argument.into());
-    }
-    let text = time.bound("read stdin", || io::read_to_string(io::stdin()))?;
-    let mut text = text.map_err(|error| Failure::usage(format!("cannot read stdin: {error}")))?;
-    let len = text.strip_suffix('\n').map_or(text.len(), |text| text.strip_suffix('\r').unwrap_or(text).len());
-    text.truncate(len);
-    Ok(text)
+    console.conclude(outcome)
 }

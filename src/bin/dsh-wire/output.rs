@@ -2,15 +2,20 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags, major, minor};
 use rustix::io::Errno;
 use rustix::pipe::PIPE_BUF;
+
+use crate::interrupt::Interrupts;
+use crate::time::Time;
 
 /// How long a reader may take nothing, once there is a reason to end.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,62 +48,96 @@ impl fmt::Display for GivenUp {
 
 impl std::error::Error for GivenUp {}
 
-/// A stream of ours. A write waits for room as long as it takes; once `reason` has one to end, until the reader has taken
-/// nothing for [`PATIENCE`]. From then on every write fails.
-pub(crate) struct Output<R> {
-    to: File,
-    /// A write that finds no room says so.
-    never_waits: bool,
-    reason: R,
-    given_up: Option<GivenUp>,
+/// A stream of ours. A write waits for room as long as it takes; once the time is up or a signal has come, until the
+/// reader has taken nothing for [`PATIENCE`]. From then on every write fails, that of every clone too.
+#[derive(Clone)]
+pub(crate) struct Output {
+    to: BorrowedFd<'static>,
+    /// The same, opened once more so that a write that finds no room says so.
+    again: Option<Arc<File>>,
+    /// How much may be written without waiting where there is room; all that there is where it need not be asked for.
+    piece: usize,
+    time: Time,
+    interrupts: Interrupts,
+    given_up: Arc<OnceLock<GivenUp>>,
 }
 
-impl<R: Fn() -> Option<GivenUp>> Output<R> {
-    /// # Errors
-    /// There is no descriptor left.
-    pub(crate) fn new(stream: &impl AsFd, reason: R) -> io::Result<Self> {
-        let to = File::from(stream.as_fd().try_clone_to_owned()?);
-        let is_file = to.metadata().is_ok_and(|metadata| metadata.is_file());
-        let (to, never_waits) = never_waiting(to);
-        Ok(Self { to, never_waits: never_waits || is_file, reason, given_up: None })
+impl Output {
+    pub(crate) fn new(to: BorrowedFd<'static>, time: Time, interrupts: &Interrupts) -> Self {
+        let again = pipe_again(to).or_else(|| terminal_again(to)).map(Arc::new);
+        let piece = match file_type(to) {
+            _ if again.is_some() => usize::MAX,
+            Some(FileType::RegularFile) => usize::MAX,
+            Some(FileType::CharacterDevice) if to.is_terminal() => 1,
+            _ => PIPE_BUF,
+        };
+        Self { to, again, piece, time, interrupts: interrupts.clone(), given_up: Arc::default() }
     }
 
-    fn wait_for_room(&mut self) -> io::Result<()> {
-        let tick = Timespec::try_from(LOOK).unwrap_or_default();
-        let mut since = None;
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.again.as_ref().map_or(self.to, |again| again.as_fd())
+    }
+
+    /// Why nobody has to wait for a reader any more.
+    fn reason(&self) -> Option<GivenUp> {
+        match self.interrupts.signal() {
+            Some(_) => Some(GivenUp::Interrupted),
+            None => self.time.is_up().then_some(GivenUp::TimedOut),
+        }
+    }
+
+    /// Whether there is room, or will be within this time.
+    fn has_room(&self, within: Duration) -> io::Result<bool> {
+        let within = Timespec::try_from(within).unwrap_or_default();
+        match rustix::event::poll(&mut [PollFd::new(&self.fd(), PollFlags::OUT)], Some(&within)) {
+            Err(Errno::INTR) => Ok(false),
+            ready => Ok(ready? > 0),
+        }
+    }
+
+    /// Writes what there is room for now. Returns how much that is; `None` where there is no room.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        if self.piece < usize::MAX && !self.has_room(Duration::ZERO)? {
+            return Ok(None);
+        }
+        match rustix::io::write(self.fd(), bytes.get(..self.piece).unwrap_or(bytes)) {
+            Err(Errno::AGAIN) => Ok(None),
+            outcome => Ok(Some(outcome?)),
+        }
+    }
+
+    /// Writes as much as there is room for now. Returns whether anything was written.
+    pub(crate) fn write_without_waiting(&self, mut bytes: &[u8]) -> bool {
+        let all = bytes.len();
+        while self.given_up.get().is_none()
+            && let Ok(Some(len @ 1..)) = self.try_write(bytes)
+        {
+            bytes = bytes.get(len..).unwrap_or_default();
+        }
+        bytes.len() < all
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(reason) = self.given_up.get() {
+            return Err(io::Error::other(*reason));
+        }
+        let (mut since, mut had_room) = (None, false);
         loop {
-            let reason = (self.reason)();
-            match rustix::event::poll(&mut [PollFd::new(&self.to, PollFlags::OUT)], Some(&tick)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(error) => return Err(error.into()),
+            if let Some(len) = self.try_write(bytes)? {
+                return Ok(len);
             }
-            if let Some(reason) = reason
+            if let Some(reason) = self.reason()
                 && since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE
             {
-                self.given_up = Some(reason);
-                return Err(io::Error::other(reason));
+                return Err(io::Error::other(*self.given_up.get_or_init(|| reason)));
             }
-        }
-    }
-}
-
-impl<R: Fn() -> Option<GivenUp>> Write for Output<R> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(reason) = self.given_up {
-            return Err(io::Error::other(reason));
-        }
-        // Where there is room, it is for so much.
-        let most = if self.never_waits { bytes.len() } else { PIPE_BUF };
-        let mut ask = !self.never_waits;
-        loop {
-            if ask {
-                self.wait_for_room()?;
+            if had_room {
+                // A terminal says so of room that is too small for a line end, which takes two bytes there.
+                thread::sleep(LOOK);
             }
-            match self.to.write(bytes.get(..most).unwrap_or(bytes)) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => ask = true,
-                outcome => return outcome,
-            }
+            had_room = self.has_room(LOOK)?;
         }
     }
 
@@ -108,14 +147,23 @@ impl<R: Fn() -> Option<GivenUp>> Write for Output<R> {
 }
 
 /// A pipe, opened once more in a mode of our own: that of a descriptor may be shared with others, and stays as it is.
-/// Returns whether that could be done.
-pub(crate) fn never_waiting(to: File) -> (File, bool) {
-    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-    let again =
-        || File::options().write(true).custom_flags(nonblocking).open(format!("/proc/self/fd/{}", to.as_raw_fd()));
-    let pipe = to.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
-    match pipe.then(again) {
-        Some(Ok(again)) => (again, true),
-        _ => (to, false),
-    }
+pub(crate) fn pipe_again(to: BorrowedFd<'_>) -> Option<File> {
+    (file_type(to)? == FileType::Fifo).then(|| opened_again(to))?
+}
+
+/// The same for a terminal. The end of a pseudo-terminal that makes it one cannot be opened once more: that makes another.
+fn terminal_again(to: BorrowedFd<'_>) -> Option<File> {
+    let device = rustix::fs::fstat(to).ok()?.st_rdev;
+    // The numbers of /dev/ptmx.
+    let makes_terminals = (major(device), minor(device)) == (5, 2);
+    (to.is_terminal() && !makes_terminals).then(|| opened_again(to))?
+}
+
+fn opened_again(to: BorrowedFd<'_>) -> Option<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    File::options().write(true).custom_flags(flags).open(format!("/proc/self/fd/{}", to.as_raw_fd())).ok()
+}
+
+fn file_type(of: BorrowedFd<'_>) -> Option<FileType> {
+    Some(FileType::from_raw_mode(rustix::fs::fstat(of).ok()?.st_mode))
 }

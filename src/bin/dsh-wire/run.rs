@@ -10,12 +10,13 @@ use dsh_wire::wire::{
     ContentBlock, Empty, FinishStatus, Method, Notification, NotificationBody, Resume, SessionParams,
 };
 
+use crate::console::Console;
 use crate::failure::{Failure, TurnFailed};
 use crate::runtime::{Route, Runtime, RuntimeArgs};
 use crate::status::StatusLine;
 use crate::terminal::Styles;
 use crate::view::{self, View};
-use crate::{image, text_argument};
+use crate::{argument, image};
 
 /// Run one prompt on one session, to the end
 ///
@@ -27,7 +28,7 @@ Example:
   dsh-wire run --image photo.png \"What is this?\" -- dsh --profile sdk
   git diff | dsh-wire run --json - -- dsh --profile sdk | jq .method")]
 pub(crate) struct Args {
-    /// What to ask; `-` reads it from stdin
+    /// What to ask; `-` reads it, 16 MiB at most, from stdin
     #[arg(allow_hyphen_values = true, value_parser = prompt)]
     prompt: String,
 
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     route: Route,
 
     #[command(flatten)]
-    runtime: RuntimeArgs,
+    pub(crate) runtime: RuntimeArgs,
 }
 
 /// A list may begin with `- `; anything else with a dash was meant as an option.
@@ -64,17 +65,17 @@ fn prompt(text: &str) -> Result<String, &'static str> {
     }
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let time = args.runtime.time();
-    let text = text_argument(&args.prompt, time)?;
+pub(crate) fn run(args: &Args, console: &Console) -> Result<(), Failure> {
+    let time = console.time;
+    let text = argument::text(&args.prompt, time)?;
     let mut blocks = vec![ContentBlock::text(&*text)];
     for path in &args.image {
         blocks.push(image::read(path, time)?);
     }
     let to_terminal = io::stdout().is_terminal();
     // What reads our lines may write to the same terminal.
-    let mut runtime = Runtime::start(&args.runtime, time, args.json && !to_terminal)?;
-    let out = runtime.stdout().map_err(Failure::output)?;
+    let mut runtime = Runtime::start(&args.runtime, console, args.json && !to_terminal)?;
+    let out = console.stdout();
     let show = match (args.json, to_terminal) {
         (true, _) => Show::Json(out),
         (false, true) => Show::View(View::new(out, Styles::of(&io::stdout()))),
@@ -96,8 +97,8 @@ fn converse(
         let _: Empty = runtime.call(Resume::NAME, &SessionParams::new(id))?;
     }
     runtime.status.set("waiting for the model");
-    let mut options = RunOptions::new().collect(false).token(&runtime.interrupts.stop);
-    if let Some(left) = runtime.time_left() {
+    let mut options = RunOptions::new().collect(false).token(&runtime.console.interrupts.stop);
+    if let Some(left) = runtime.console.time.left() {
         options = options.timeout(left);
     }
     let mut session = match &args.session {
@@ -109,12 +110,12 @@ fn converse(
         session: id.as_json_str(),
         show,
         status: &runtime.status,
-        stop: &runtime.interrupts.stop,
+        stop: &runtime.console.interrupts.stop,
         broken: None,
         failed: None,
     };
     let result = session.run(Input::from(blocks), options.on_notification(|n| follower.follow(n)));
-    let failed = follower.finish(result.as_ref().ok()).map_err(|error| runtime.output_failure(error))?;
+    let failed = follower.finish(result.as_ref().ok()).map_err(|error| runtime.console.output_failure(error))?;
     let reason = result.map_err(|error| runtime.failure(error))?.finish_reason;
     match (failed, reason.as_deref()) {
         (Some(failed), _) => return Err(failed.into()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, LineWriter, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,12 +16,10 @@ use dsh_wire::stdio::{
 use dsh_wire::wire::{Decode, Initialize, InitializeParams, InitializeResult, Method};
 use serde::Serialize;
 
+use crate::console::Console;
 use crate::failure::{Exit, Failure};
-use crate::interrupt::Interrupts;
-use crate::output::{GivenUp, Output};
 use crate::status::StatusLine;
 use crate::terminal::Visible;
-use crate::time::Time;
 
 /// Which runtime, and on what terms.
 #[derive(clap::Args)]
@@ -29,7 +27,7 @@ use crate::time::Time;
 pub(crate) struct RuntimeArgs {
     /// Give up after this time; reading the input and writing the output count, the end of the runtime does not
     #[arg(long, value_name = "SECS", value_parser = seconds)]
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 
     /// Where the runtime's stderr goes: to ours, or kept for the report of a failure
     #[arg(long, value_name = "WHERE", value_enum, default_value_t = StderrTo::Tail)]
@@ -151,19 +149,9 @@ impl RuntimeArgs {
         matches!(self.runtime.as_slice(), [] | [_, _, _]) && self.runtime.get(1).is_none_or(|arg| arg == "--profile")
     }
 
-    /// The time that was asked for, or else this one.
-    pub(crate) fn limit_time(&mut self, limit: Duration) {
-        self.timeout.get_or_insert(limit);
-    }
-
     /// Whether what the runtime writes to stderr comes to us.
     pub(crate) fn keeps_stderr(&self) -> bool {
         self.stderr == StderrTo::Tail
-    }
-
-    /// The time that was given, from now on.
-    pub(crate) fn time(&self) -> Time {
-        Time::start(self.timeout)
     }
 
     pub(crate) fn environment(&self) -> &EnvironmentArgs {
@@ -237,51 +225,38 @@ fn key_and_value(pair: &OsStr) -> Option<(&OsStr, &OsStr)> {
 /// A runtime that has been started.
 pub(crate) struct Runtime {
     pub(crate) harness: DeepSeekHarness,
-    pub(crate) interrupts: Interrupts,
+    pub(crate) console: Console,
     pub(crate) status: StatusLine,
-    time: Time,
     verbose: bool,
 }
 
 impl Runtime {
     /// Starts it. From now on Ctrl-C is ours to handle. With `quiet`, there is no status line.
-    pub(crate) fn start(args: &RuntimeArgs, time: Time, quiet: bool) -> Result<Self, Failure> {
+    pub(crate) fn start(args: &RuntimeArgs, console: &Console, quiet: bool) -> Result<Self, Failure> {
         let launch = args.launch()?;
-        let interrupts = Interrupts::catch()?;
+        console.interrupts.catch()?;
         let client = HarnessClient::spawn(&launch)?;
-        Ok(Self::new(args, time, interrupts, client, quiet))
+        Ok(Self::new(args, console, client, quiet))
     }
 
     /// One that has just been started.
-    pub(crate) fn new(
-        args: &RuntimeArgs,
-        time: Time,
-        interrupts: Interrupts,
-        client: HarnessClient,
-        quiet: bool,
-    ) -> Self {
+    pub(crate) fn new(args: &RuntimeArgs, console: &Console, client: HarnessClient, quiet: bool) -> Self {
         // Where others write to the terminal at any time, a line of ours would be in their way.
         let alone = !quiet && !args.verbose && args.stderr != StderrTo::Inherit;
         let runtime = Self {
-            status: StatusLine::new("starting the runtime", alone),
+            status: StatusLine::new("starting the runtime", alone, console.stderr.clone()),
             harness: DeepSeekHarness::with_client(client),
-            interrupts,
-            time,
+            console: console.clone(),
             verbose: args.verbose,
         };
         runtime.tell(format_args!("started {}", args.named()));
         runtime
     }
 
-    /// What is left of the time.
-    pub(crate) fn time_left(&self) -> Option<Duration> {
-        self.time.left()
-    }
-
     /// For a call that ends with the time, or with Ctrl-C.
     pub(crate) fn call_options(&self) -> CallOptions {
-        let options = CallOptions::default().token(&self.interrupts.stop);
-        match self.time_left() {
+        let options = CallOptions::default().token(&self.console.interrupts.stop);
+        match self.console.time.left() {
             Some(left) => options.timeout(left),
             None => options,
         }
@@ -310,38 +285,14 @@ impl Runtime {
 
     /// Why something failed. An interruption counts by its signal.
     pub(crate) fn failure(&self, error: Error) -> Failure {
-        match (error.kind(), self.interrupts.signal()) {
+        match (error.kind(), self.console.interrupts.signal()) {
             (ErrorKind::Aborted(_), Some(signal)) => Failure::Failed(Exit::signal(signal), error.into()),
             // What was left of the time for this call would say little.
             (ErrorKind::TimedOut { .. }, _) => {
                 let session = error.session_id().map(|id| format!(" on session {id:?}")).unwrap_or_default();
-                self.time.failure(&format!("{}{session}", error.attempted()))
+                self.console.time.failure(&format!("{}{session}", error.attempted()))
             }
             _ => error.into(),
-        }
-    }
-
-    /// Our stdout, where what is written waits for a reader until a signal comes or the time is up, and not much longer.
-    pub(crate) fn stdout(&self) -> io::Result<LineWriter<Output<impl Fn() -> Option<GivenUp> + use<>>>> {
-        Output::new(&io::stdout(), self.reason_to_end()).map(LineWriter::new)
-    }
-
-    fn reason_to_end(&self) -> impl Fn() -> Option<GivenUp> + use<> {
-        let (interrupts, time) = (self.interrupts.clone(), self.time);
-        move || match interrupts.signal() {
-            Some(_) => Some(GivenUp::Interrupted),
-            None => time.is_up().then_some(GivenUp::TimedOut),
-        }
-    }
-
-    /// Why the output could not be written.
-    pub(crate) fn output_failure(&self, error: io::Error) -> Failure {
-        match (GivenUp::of(&error), self.interrupts.signal()) {
-            (Some(GivenUp::TimedOut), _) => self.time.failure("write the output"),
-            (Some(given_up), Some(signal)) => {
-                Failure::Failed(Exit::signal(signal), format!("cannot write the output: {given_up}").into())
-            }
-            _ => Failure::output(error),
         }
     }
 
@@ -366,9 +317,9 @@ impl Runtime {
 
     /// As [`close`](Self::close), and says how it went.
     pub(crate) fn end(&mut self) -> CloseReport {
-        self.interrupts.stop.abort();
+        self.console.interrupts.stop.abort();
         self.status.set("ending the runtime");
-        let report = self.harness.client().close_with(&self.interrupts.hurry);
+        let report = self.harness.client().close_with(&self.console.interrupts.hurry);
         for rung in &report.rungs {
             self.tell(format_args!("{rung}"));
         }
@@ -397,8 +348,6 @@ impl Runtime {
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
         let what = format!("note: {}\n", Visible(&what.to_string()));
         // Where stderr is closed there is nobody to tell.
-        let _ = self.status.out_of_the_way(|| {
-            Output::new(&io::stderr(), self.reason_to_end())?.write_all(what.as_bytes()).map(|()| true)
-        });
+        let _ = self.status.out_of_the_way(|| self.console.stderr.clone().write_all(what.as_bytes()).map(|()| true));
     }
 }

@@ -1,11 +1,12 @@
 //! The status line: what is being waited for, on stderr, where that is a terminal, and only until there is something
-//! better to see.
+//! better to see. It waits for nobody: where the terminal has no room, it is not drawn.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::output::Output;
 use crate::terminal::{Styles, shortened};
 
 /// How often it changes.
@@ -28,6 +29,7 @@ struct Shared {
 }
 
 struct State {
+    stderr: Output,
     text: String,
     /// When the wait for this began.
     since: Instant,
@@ -40,8 +42,9 @@ struct State {
 
 impl StatusLine {
     /// Without `wanted` it is only what [`out_of_the_way`](Self::out_of_the_way) makes of it.
-    pub(crate) fn new(text: &str, wanted: bool) -> Self {
-        let state = State { text: text.into(), since: Instant::now(), shown: false, hidden: false, over: false };
+    pub(crate) fn new(text: &str, wanted: bool, stderr: Output) -> Self {
+        let state =
+            State { stderr, text: text.into(), since: Instant::now(), shown: false, hidden: false, over: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let wanted = wanted && io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let thread = wanted.then(|| {
@@ -110,14 +113,12 @@ impl State {
         let width = if columns == 0 { 60 } else { columns.saturating_sub(12).min(60) };
         let (faint, text, seconds) = (styles.faint(), shortened(&self.text, width), waited.as_secs());
         let line = format!("\r\x1b[K{faint}{} {text} {seconds} s{faint:#}", wheel.unwrap_or(&' '));
-        // If the terminal is gone, there is nobody to see it.
-        let _ = io::stderr().lock().write_all(line.as_bytes());
-        self.shown = true;
+        self.shown |= self.stderr.write_without_waiting(line.as_bytes());
     }
 
     fn clear(&mut self) {
         if self.shown {
-            let _ = io::stderr().lock().write_all(b"\r\x1b[K");
+            self.stderr.write_without_waiting(b"\r\x1b[K");
             self.shown = false;
         }
     }

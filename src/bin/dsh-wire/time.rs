@@ -27,6 +27,11 @@ impl Time {
         Some(Duration::from_millis(left.as_millis().try_into().unwrap_or(u64::MAX)))
     }
 
+    /// What was asked for, for people; nobody waits for a time without end.
+    pub(crate) fn limit(self) -> Duration {
+        self.limit.unwrap_or(Duration::MAX)
+    }
+
     pub(crate) fn is_up(self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }

@@ -92,7 +92,7 @@ fn a_runtime_that_is_well() {
     let text = stdout(&output);
     let checks: Vec<_> =
         text.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect();
-    let expected = ["✓ program", "✓ environment", "✓ home", "✓ key", "✓ handshake", "✓ methods", "✓ end", "all is"];
+    let expected = ["✓ program", "✓ environment", "✓ home", "✓ handshake", "✓ methods", "✓ end", "all is"];
     assert_eq!(checks, expected, "{text}");
     tells(&output, "✓ environment", &["DEEPSEEK_API_KEY", "DSH_ODD_SETTING"]);
     tells(&output, "✓ handshake", &["deepseek-harness-sdk-runtime", "ready after"]);
@@ -228,18 +228,24 @@ fn lines_on_stdout_that_are_no_frames() {
 fn one_that_never_answers() {
     let output =
         Machine::new().doctor(&["--timeout", &within(), "--", "sh", "-c", "echo starting up >&2; cat > /dev/null"]);
-    fails(&output, "handshake", 4, &["no answer to initialize within", "| starting up", "→ it may need longer"]);
+    let in_time = format!("no answer to initialize within {}s", within());
+    fails(&output, "handshake", 4, &[&in_time, "| starting up", "→ it may need longer"]);
     let output = Machine::new().doctor(&["--timeout", &within(), "--", "sh", "-c", "echo '> '; cat > /dev/null"]);
     fails(&output, "handshake", 4, &["→ what it writes is not the protocol"]);
 }
 
 #[test]
 fn one_that_answers_with_an_error() {
-    let output = Machine::new().doctor(&["--provider", "nobody", "--", env!("CARGO_BIN_EXE_dsh-wire"), "serve"]);
+    let machine = Machine::new();
+    let dsh = machine.program("dsh", &dsh());
+    let output = machine.doctor(&["--provider", "nobody", "--", &dsh, "--profile", "sdk"]);
     let words = ["answered with an error (-32603): no adapter registered for provider \"nobody\"", "→ it says"];
     fails(&output, "handshake", 1, &words);
-    let about_key = |line: &str| line.split_whitespace().nth(1) == Some("key");
-    assert!(!stdout(&output).lines().any(about_key), "another provider's key has a name that nobody knows");
+    assert!(!tells_of_a_key(&output), "another provider's key has a name that nobody knows");
+}
+
+fn tells_of_a_key(output: &Output) -> bool {
+    stdout(output).lines().any(|line| line.split_whitespace().nth(1) == Some("key"))
 }
 
 #[test]
@@ -256,13 +262,16 @@ fn another_protocol() {
 #[test]
 fn a_key_that_is_missing() {
     let machine = Machine::new().with("DEEPSEEK_API_KEY", "");
-    let runtime = ["--", env!("CARGO_BIN_EXE_dsh-wire"), "serve"];
+    let dsh = machine.program("dsh", &dsh());
+    let runtime = ["--", &*dsh, "--profile", "sdk"];
     let output = machine.doctor(&runtime);
     exits(&output, 0);
     tells(&output, "! key", &["DEEPSEEK_API_KEY is not set", "→ set DEEPSEEK_API_KEY"]);
     assert!(stdout(&output).ends_with("it works, with 1 warning\n"));
     let with_key = machine.doctor(&[&["--env", "DEEPSEEK_API_KEY=sk-secret"][..], &runtime].concat());
     tells(&with_key, "✓ key", &["DEEPSEEK_API_KEY is set"]);
+    let another = machine.doctor(&["--", env!("CARGO_BIN_EXE_dsh-wire"), "serve"]);
+    assert!(!tells_of_a_key(&another) && stdout(&another).ends_with("all is well\n"), "{}", stdout(&another));
     fs::create_dir(machine.folder.0.join(".dsh")).unwrap();
     machine.folder.file(".dsh/.env", b"A=1\nDEEPSEEK_API_KEY=sk-secret\n");
     tells(&machine.doctor(&runtime), "✓ key", &["in the .env of the home"]);
@@ -293,6 +302,27 @@ fn one_that_does_not_end_well() {
     let output = Machine::new().examine(&script);
     exits(&output, 0);
     tells(&output, "! end", &["exited with code 3", "→ after `shutdown` a runtime exits with code 0"]);
+}
+
+#[test]
+fn one_that_dies_after_the_handshake() {
+    let output = Machine::new().examine(&ready("take; echo overworked >&2; exit 7"));
+    fails(&output, "methods", 3, &["the runtime exited with code 7", "| overworked"]);
+    tells(&output, "! handshake", &["ready after"]);
+}
+
+/// The time that is left is less than a refusal may take.
+#[test]
+fn one_that_answers_nothing_after_the_handshake() {
+    let output = Machine::new().doctor(&["--timeout", "4.5", "--", "sh", "-c", &ready("cat > /dev/null")]);
+    fails(&output, "methods", 4, &["timed out after 4.5s, while it was asked for methods", "→ it may need longer"]);
+    tells(&output, "! handshake", &["ready after"]);
+}
+
+#[test]
+fn one_that_refuses_nothing() {
+    let output = Machine::new().examine(&ready(r#"while take; do answer '"result":{}'; done"#));
+    tells(&output, "! methods", &["it does not refuse the method dsh-wire/doctor", "→ an unknown method"]);
 }
 
 #[test]

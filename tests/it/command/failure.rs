@@ -1,7 +1,8 @@
 //! Every exit code, each from a runtime that deserves it.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Folder, RUNTIME, Running, dsh_wire, exits, ready, stderr, stdout, with_runtime};
@@ -113,9 +114,7 @@ fn misuse_is_2() {
 #[test]
 fn a_runtime_that_cannot_be_started_is_named() {
     let output = dsh_wire(["run", "x", "--", "no-such-runtime-anywhere"]).output().unwrap();
-    let expected =
-        "error: cannot start \"no-such-runtime-anywhere\" in the current directory: there is no such program\n";
-    assert_eq!(stderr(&output), expected);
+    assert_eq!(stderr(&output), "error: cannot start \"no-such-runtime-anywhere\": there is no such program on PATH\n");
 }
 
 #[test]
@@ -181,6 +180,22 @@ fn a_time_that_is_up_while_the_input_is_read_is_4() {
         assert_eq!(command.ends("it ends").code(), Some(4));
         let said = io::read_to_string(command.0.stderr.take().unwrap()).unwrap();
         assert_eq!(said, format!("error: cannot {attempted}: timed out after 200ms\n"));
+    }
+}
+
+/// Its writer goes on until nobody reads it any more.
+#[test]
+fn an_input_that_has_no_end_is_2() {
+    for args in [&["run", "-"][..], &["call", "m", "-"]] {
+        let mut command = dsh_wire(args);
+        let mut command = Running(command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let mut stdin = command.0.stdin.take().unwrap();
+        let writer = thread::spawn(move || std::iter::from_fn(|| stdin.write(&[b'x'; 4096]).ok()).sum::<usize>());
+        assert_eq!(command.ends("it ends").code(), Some(2));
+        let said = io::read_to_string(command.0.stderr.take().unwrap()).unwrap();
+        assert_eq!(said, "error: cannot read stdin: it is larger than 16 MiB\n");
+        let written = writer.join().unwrap();
+        assert!((16 << 20..17 << 20).contains(&written), "{written}");
     }
 }
 

@@ -11,6 +11,7 @@ mod signal;
 mod tap;
 pub(crate) mod terminal;
 mod timeline;
+mod unread;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -69,6 +70,13 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(start.elapsed() < bound(), "{what}");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Whether a process has a handler for a signal.
+fn catches(pid: u32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal - 1) & 1 == 1
 }
 
 /// Shell functions for runtimes: `take` reads a request, `answer` answers it with the member given, `tell` writes the

@@ -128,13 +128,14 @@ fn images_go_with_the_prompt() {
 }
 
 #[test]
-fn an_image_that_has_no_end_is_refused() {
+fn an_image_that_is_too_large_or_none_is_refused() {
     let folder = Folder::new();
     let mut large = b"\x89PNG\r\n\x1a\n".to_vec();
     large.resize((16 << 20) + 1, 0);
     for (image, why) in [
         (folder.file("large.png", &large), "it is larger than 16 MiB"),
-        ("/dev/zero".into(), "it is neither PNG, JPEG, GIF nor WebP"),
+        ("/dev/zero".into(), "it is larger than 16 MiB"),
+        (folder.file("text.png", b"text"), "it is neither PNG, JPEG, GIF nor WebP"),
     ] {
         let output = dsh_wire(["run", "look", "--image", &image]).output().unwrap();
         exits(&output, 2);

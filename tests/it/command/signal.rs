@@ -1,14 +1,13 @@
 //! Ctrl-C and SIGTERM.
 
 use std::fs;
-use std::io::{self, PipeReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 
-use super::{Folder, RUNTIME, Running, dsh_wire, exits, ready, stderr, stdout, wait_until, with_runtime};
+use super::{Folder, RUNTIME, dsh_wire, exits, ready, stderr, stdout, wait_until, with_runtime};
 use crate::faulty::slack;
 
 /// Runs the command in a process group of its own, whose members get `signals` one after the other, the first when the
@@ -102,61 +101,4 @@ fn the_embedded_runtime_ends_with_the_command() {
     );
     exits(&output, 130);
     assert!(took < Duration::from_secs(10) * slack(), "{took:?}");
-}
-
-/// Starts a command that writes more than a pipe holds, to one that nobody reads; stderr goes there, too, where told.
-fn unread(args: &[&str], stderr_too: bool) -> (Running, PipeReader) {
-    let (output, input) = io::pipe().unwrap();
-    let mut command = dsh_wire(["run", "--json", "@flood 300 1000"].iter().chain(args));
-    if stderr_too {
-        command.stderr(input.try_clone().unwrap());
-    } else {
-        command.stderr(Stdio::piped());
-    }
-    (Running(command.stdout(input).spawn().unwrap()), output)
-}
-
-#[track_caller]
-fn wait_until_full(output: &PipeReader) {
-    let mut waiting = 0;
-    wait_until("the pipe is full", || {
-        let before = std::mem::replace(&mut waiting, rustix::io::ioctl_fionread(output).unwrap());
-        before > 40_000 && before == waiting
-    });
-}
-
-#[test]
-fn one_signal_ends_a_command_whose_output_nobody_reads() {
-    for (signal, stderr_too, code) in [(Signal::INT, false, 130), (Signal::TERM, true, 143)] {
-        let (mut command, output) = unread(&["-v"], stderr_too);
-        wait_until_full(&output);
-        let start = Instant::now();
-        kill_process(Pid::from_child(&command.0), signal).unwrap();
-        assert_eq!(command.ends("it ends").code(), Some(code));
-        assert!(start.elapsed() < Duration::from_secs(10) * slack(), "{:?}", start.elapsed());
-        if let Some(mut said) = command.0.stderr.take() {
-            let said = io::read_to_string(&mut said).unwrap();
-            assert!(said.ends_with("error: cannot write the output: interrupted while nobody read it\n"), "{said}");
-        }
-    }
-}
-
-#[test]
-fn the_timeout_ends_a_command_whose_output_nobody_reads() {
-    let timeout = (2 * slack()).to_string();
-    let (mut command, _output) = unread(&["--timeout", &timeout], false);
-    assert_eq!(command.ends("it ends").code(), Some(4));
-    let said = io::read_to_string(command.0.stderr.take().unwrap()).unwrap();
-    assert!(said.starts_with("error: cannot write the output: timed out after "), "{said}");
-}
-
-/// A reader that is late gets whole lines.
-#[test]
-fn the_line_that_is_being_written_at_a_signal_is_finished() {
-    let (mut command, output) = unread(&[], false);
-    wait_until_full(&output);
-    kill_process(Pid::from_child(&command.0), Signal::INT).unwrap();
-    let text = io::read_to_string(output).unwrap();
-    assert_eq!(command.ends("it ends").code(), Some(130));
-    assert!(text.lines().count() > 30 && text.ends_with("}\n"), "{:?}", text.lines().last());
 }

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::timeline::picture;
-use super::{Folder, Running, dsh_wire, exits, stderr, stdout, wait_until, with_stdin};
+use super::{Folder, Running, catches, dsh_wire, exits, stderr, stdout, wait_until, with_stdin};
 use crate::faulty::within;
 use crate::properties::choices::Random;
 use crate::recording;
@@ -208,13 +208,6 @@ fn signals_are_passed_on() {
 fn has_ended(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z"))
-}
-
-/// Whether a process has a handler for a signal.
-fn catches(pid: u32, signal: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-    u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal - 1) & 1 == 1
 }
 
 #[test]

@@ -21,23 +21,32 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
 fn on_terminal(mut command: Command) -> (Running, Screen) {
     let (ours, theirs) = terminal();
     command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
-    (Running(command.env("TERM", "xterm").spawn().unwrap()), Screen { ours, seen: String::new() })
+    (Running(command.env("TERM", "xterm").spawn().unwrap()), Screen::new(ours))
 }
 
 /// What a terminal is sent.
 struct Screen {
     ours: File,
+    /// They come in pieces, which may end within a character.
+    bytes: Vec<u8>,
     seen: String,
 }
 
 impl Screen {
+    fn new(ours: File) -> Self {
+        Self { ours, bytes: Vec::new(), seen: String::new() }
+    }
+
     /// Reads until the text has come, or to the end.
     fn read_until(&mut self, text: &str) -> &str {
-        let mut bytes = [0; 4096];
+        let mut piece = [0; 4096];
         while !self.seen.contains(text) {
-            match self.ours.read(&mut bytes) {
+            match self.ours.read(&mut piece) {
                 Ok(0) => break,
-                Ok(len) => self.seen.push_str(&String::from_utf8_lossy(&bytes[..len])),
+                Ok(len) => {
+                    self.bytes.extend(&piece[..len]);
+                    self.seen = String::from_utf8_lossy(&self.bytes).into_owned();
+                }
                 // Linux says EIO once nobody holds the other end.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => break,
@@ -181,7 +190,7 @@ fn the_view_of_the_tap_has_colours_where_they_are_wanted() {
         command.env("TERM", "xterm").env(name, value).stdout(Stdio::piped()).stderr(theirs);
         let mut running = Running(command.spawn().unwrap());
         drop(command);
-        let end = Screen { ours, seen: String::new() }.at_the_end();
+        let end = Screen::new(ours).at_the_end();
         let mut passed = String::new();
         running.0.stdout.take().unwrap().read_to_string(&mut passed).unwrap();
         assert!(running.0.wait().unwrap().success());
@@ -234,7 +243,7 @@ fn a_table_without_colours_where_none_are_wanted() {
         command.env("TERM", "xterm").env(name, value).stdout(theirs.try_clone().unwrap()).stderr(theirs);
         let mut running = Running(command.spawn().unwrap());
         drop(command);
-        let end = Screen { ours, seen: String::new() }.at_the_end();
+        let end = Screen::new(ours).at_the_end();
         assert!(running.0.wait().unwrap().success());
         assert!(end.contains("     3  dropped") && !end.contains('\x1b'), "{end:?}");
     }
@@ -262,7 +271,7 @@ fn progress_is_seen_on_a_terminal_only() {
     let mut running = Running(command.spawn().unwrap());
     drop(command);
     let mut stdin = running.0.stdin.take().unwrap();
-    let mut screen = Screen { ours, seen: String::new() };
+    let mut screen = Screen::new(ours);
     let feeding = std::thread::spawn(move || {
         // Until the line has been seen, which closes the pipe's other end with the command.
         let start = std::time::Instant::now();

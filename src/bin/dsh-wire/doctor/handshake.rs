@@ -18,25 +18,41 @@ use super::report::{Finding, Report};
 use crate::failure::{Exit, Failure};
 use crate::runtime::Runtime;
 use crate::terminal::shortened;
+use crate::time::Time;
 
-/// Shakes hands and asks for methods. Where the handshake fails, the finding comes back, for what the runtime says on
-/// stderr is known only at its end.
+/// Shakes hands and asks for methods. Where that fails, the finding comes back, for what the runtime says on stderr is
+/// known only at its end.
 pub(super) fn check(args: &Args, runtime: &mut Runtime, report: &mut Report) -> Result<Option<Finding>, Failure> {
     let (params, options, started) = (args.route.params()?, runtime.call_options(), Instant::now());
-    let answer: Result<InitializeResult, Error> =
+    let ready: Result<InitializeResult, Error> =
         runtime.harness.client().call_with(Initialize::NAME, &params, &options);
-    let finding = match answer {
-        Ok(ready) => ready_after(started.elapsed(), ready),
-        Err(error) if matches!(error.kind(), ErrorKind::Aborted(_)) => return Err(runtime.failure(error)),
-        Err(error) => {
-            let came = runtime.harness.client().counters();
-            return Ok(Some(not_ready(&error, &came, args.runtime.keeps_stderr())));
-        }
+    let found = ready.map(|ready| ready_after(started.elapsed(), ready));
+    let not_ready = |error: &Error, runtime: &mut Runtime| {
+        let came = runtime.harness.client().counters();
+        not_ready(error, &came, args.runtime.keeps_stderr(), runtime.console.time)
     };
-    let methods = methods(runtime)?;
+    if let Some(fault) = add(found, not_ready, runtime, report)? {
+        return Ok(Some(fault));
+    }
+    runtime.status.set("asking for its methods");
+    add(methods(runtime), |error, runtime| no_methods(error, runtime.console.time), runtime, report)
+}
+
+/// Shows what was found, out of the way of the status line. An error that is a fault of the runtime's comes back as such.
+fn add(
+    found: Result<Finding, Error>,
+    fault: impl FnOnce(&Error, &mut Runtime) -> Finding,
+    runtime: &mut Runtime,
+    report: &mut Report,
+) -> Result<Option<Finding>, Failure> {
+    let finding = match found {
+        Ok(finding) => finding,
+        Err(error) if matches!(error.kind(), ErrorKind::Aborted(_)) => return Err(runtime.failure(error)),
+        Err(error) => return Ok(Some(fault(&error, runtime))),
+    };
     let mut shown = Ok(());
     let _ = runtime.status.out_of_the_way(|| {
-        shown = report.add(finding).and_then(|()| report.add(methods));
+        shown = report.add(finding);
         Ok(true)
     });
     shown.map(|()| None)
@@ -58,21 +74,18 @@ fn ready_after(took: Duration, ready: InitializeResult) -> Finding {
     finding.with("seconds", json!(took.as_secs_f64())).with("server", json!({"name": name, "version": version}))
 }
 
-fn not_ready(error: &Error, came: &Counters, stderr_is_kept: bool) -> Finding {
+fn not_ready(error: &Error, came: &Counters, stderr_is_kept: bool, time: Time) -> Finding {
     let finding = |text: String| Finding::fault(NAME, Exit::of(error), text);
     match error.kind() {
         ErrorKind::Closed(closed) => gone(closed, finding, stderr_is_kept),
-        ErrorKind::TimedOut { after } if came.dropped_header > 0 => Finding::fault(
+        ErrorKind::TimedOut { .. } if came.dropped_header > 0 => Finding::fault(
             NAME,
             Exit::PROTOCOL,
-            format!(
-                "no answer within {:.1?}, and its lines are headers like Content-Length",
-                after.unwrap_or_default()
-            ),
+            format!("no answer within {:?}, and its lines are headers like Content-Length", time.limit()),
         )
         .advise("it speaks the protocol of language servers; a runtime writes one frame a line and no headers"),
-        ErrorKind::TimedOut { after } => {
-            let finding = finding(format!("no answer to initialize within {:.1?}", after.unwrap_or_default()));
+        ErrorKind::TimedOut { .. } => {
+            let finding = finding(format!("no answer to initialize within {:?}", time.limit()));
             match came.dropped() {
                 0 => finding
                     .advise("it may need longer (--timeout SECS), or wait for something else than a frame on stdin"),
@@ -129,37 +142,58 @@ const NEW: [&str; 4] = [Resume::NAME, Wait::NAME, WorkingDirectoryGet::NAME, Wor
 /// One that nobody has.
 const NOBODYS: &str = "dsh-wire/doctor";
 
+const METHODS: &str = "methods";
+
+/// How long it may take to refuse a method.
+const REFUSAL: Duration = Duration::from_secs(5);
+
 /// Tells the revision by the methods that are there, since the handshake does not. They are called without params, so
 /// that they do nothing: what is refused in other words than a method that nobody has is there.
-fn methods(runtime: &mut Runtime) -> Result<Finding, Failure> {
-    let nobodys = refusal(runtime, NOBODYS)?;
+fn methods(runtime: &mut Runtime) -> Result<Finding, Error> {
+    let Some(nobodys) = refusal(runtime, NOBODYS)? else {
+        return Ok(Finding::warning(METHODS, format!("it does not refuse the method {NOBODYS}"))
+            .advise("an unknown method has to be answered with an error, or clients wait for ever"));
+    };
     let (mut there, mut missing) = (Vec::new(), Vec::new());
     for method in NEW {
-        let list = if refusal(runtime, method)? == nobodys { &mut missing } else { &mut there };
-        list.push(method);
+        let is_missing = refusal(runtime, method)?.is_some_and(|refusal| refusal == nobodys);
+        if is_missing { &mut missing } else { &mut there }.push(method);
     }
-    let finding = match (&nobodys, there.len()) {
-        (None, _) => Finding::warning("methods", format!("it does not refuse the method {NOBODYS}"))
-            .advise("an unknown method has to be answered with an error, or clients wait for ever"),
-        (_, 4) => Finding::well("methods", format!("as from 0.2.1: {}", there.join(", "))),
-        (_, 0) => Finding::warning("methods", "as before 0.2.1: sessions cannot be resumed or waited for")
+    let finding = match there.len() {
+        4 => Finding::well(METHODS, format!("as from 0.2.1: {}", there.join(", "))),
+        0 => Finding::warning(METHODS, "as before 0.2.1: sessions cannot be resumed or waited for")
             .advise("a newer runtime can do that; everything else works with this one"),
-        _ => Finding::warning("methods", format!("it has {}, but not {}", there.join(", "), missing.join(", "))),
+        _ => Finding::warning(METHODS, format!("it has {}, but not {}", there.join(", "), missing.join(", "))),
     };
     Ok(finding.with("there", json!(there)).with("missing", json!(missing)))
 }
 
 /// How a method is refused, without its name; `None` where it is not.
-fn refusal(runtime: &mut Runtime, method: &str) -> Result<Option<String>, Failure> {
-    let limit = Duration::from_secs(5).min(runtime.time_left().unwrap_or(Duration::MAX));
-    let options = runtime.call_options().timeout(limit);
+fn refusal(runtime: &mut Runtime, method: &str) -> Result<Option<String>, Error> {
+    let limit = runtime.console.time.left().filter(|left| *left < REFUSAL);
+    let options = runtime.call_options().timeout(limit.unwrap_or(REFUSAL));
     let answer: Result<JsonBuf, Error> = runtime.harness.client().call_with(method, &Empty, &options);
     match answer {
-        Err(error) if matches!(error.kind(), ErrorKind::Rpc(_) | ErrorKind::TimedOut { .. }) => {
-            Ok(error.rpc().map(|rpc| format!("{:?} {}", rpc.code, rpc.message.replace(method, ""))))
-        }
-        Err(error) => Err(runtime.failure(error)),
         Ok(_) => Ok(None),
+        Err(error) if error.is_timeout() && limit.is_none() => Ok(None),
+        Err(error) => match error.rpc() {
+            Some(rpc) => Ok(Some(format!("{:?} {}", rpc.code, rpc.message.replace(method, "")))),
+            None => Err(error),
+        },
+    }
+}
+
+/// It was ready, and then could not be asked for methods.
+fn no_methods(error: &Error, time: Time) -> Finding {
+    let finding = |text: String| Finding::fault(METHODS, Exit::of(error), text);
+    match (error.kind(), error.exit()) {
+        (ErrorKind::TimedOut { .. }, _) => {
+            finding(format!("timed out after {:?}, while it was asked for methods", time.limit()))
+                .advise("it may need longer (--timeout SECS), or not answer a method that it does not know")
+        }
+        (_, Some(exit)) => finding(format!("the runtime {exit} when it was asked for methods"))
+            .advise("a runtime refuses a method that it does not know, and goes on"),
+        _ => finding(format!("{error:#}")),
     }
 }
 

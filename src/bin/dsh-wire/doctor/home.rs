@@ -54,23 +54,23 @@ fn writable(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether there is a key for the official provider, as far as can be told; others have names that we do not know.
-pub(super) fn key(provider: &str, args: &RuntimeArgs) -> Option<Finding> {
+/// The provider of the official runtime whose key has a name that we know.
+pub(super) const OFFICIAL_PROVIDER: &str = "deepseek-official";
+
+/// Whether there is a key for that provider, as far as can be told.
+pub(super) fn key(args: &RuntimeArgs) -> Finding {
     const NAME: &str = "key";
     const KEY: &str = "DEEPSEEK_API_KEY";
-    if provider != "deepseek-official" {
-        return None;
-    }
     if args.environment().variable(KEY).is_some() {
-        return Some(Finding::well(NAME, format!("{KEY} is set")));
+        return Finding::well(NAME, format!("{KEY} is set"));
     }
     let env = home(args).and_then(|(home, _)| fs::read_to_string(home.join(".env")).ok()).unwrap_or_default();
     let names =
         |line: &str| line.trim_start().trim_start_matches("export ").split('=').next().map(str::trim) == Some(KEY);
-    Some(match env.lines().any(names) {
+    match env.lines().any(names) {
         true => Finding::well(NAME, format!("{KEY} is in the .env of the home")),
         false => Finding::warning(NAME, format!("{KEY} is not set")).advise(format!(
             "set {KEY}, or the official runtime ends each turn with MISSING_CREDENTIAL, unless it has stored a key itself"
         )),
-    })
+    }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use dsh_wire::stdio::HarnessClient;
 use serde_json::json;
 
+use crate::console::Console;
 use crate::failure::Failure;
-use crate::interrupt::Interrupts;
 use crate::runtime::{Route, Runtime, RuntimeArgs};
 use report::{Finding, Report};
 
@@ -40,38 +40,40 @@ pub(crate) struct Args {
     route: Route,
 
     #[command(flatten)]
-    runtime: RuntimeArgs,
+    pub(crate) runtime: RuntimeArgs,
 }
 
-/// How long the handshake may take, where nothing else is said. The official runtime needs 1 to 3 s.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long it may take, where nothing else is said. The official runtime needs 1 to 3 s for the handshake.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(crate) fn doctor(mut args: Args) -> Result<(), Failure> {
-    args.runtime.limit_time(TIMEOUT);
-    let mut report = Report::new(args.json);
-    examine(&args, &mut report)?;
+pub(crate) fn doctor(args: &Args, console: &Console) -> Result<(), Failure> {
+    let mut report = Report::new(args.json, console);
+    examine(args, console, &mut report)?;
     report.finish()
 }
 
 /// Goes on as long as the next check can tell anything.
-fn examine(args: &Args, report: &mut Report) -> Result<(), Failure> {
-    let interrupts = Interrupts::catch()?;
+fn examine(args: &Args, console: &Console, report: &mut Report) -> Result<(), Failure> {
+    console.interrupts.catch()?;
     let found = program::find(args)?;
     let launch = found.launch.clone();
-    report.add(found.finding(args, &interrupts)?)?;
+    let version = found.version(args, console)?;
+    report.add(found.finding(version.as_deref()))?;
     if report.has_faults() {
         return Ok(());
     }
     report.add(environment(&args.runtime))?;
     report.add(home::finding(&args.runtime))?;
-    if let Some(finding) = home::key(args.route.provider(), &args.runtime) {
-        report.add(finding)?;
+    // Of others it is not known what they need.
+    let is_official = version.is_some() && args.route.provider() == home::OFFICIAL_PROVIDER;
+    if is_official {
+        report.add(home::key(&args.runtime))?;
     }
     let client = match HarnessClient::spawn(&launch) {
         Ok(client) => client,
         Err(error) => return report.add(program::not_started(&launch, &error)),
     };
-    let mut runtime = Runtime::new(&args.runtime, args.runtime.time(), interrupts, client, false);
+    let mut runtime = Runtime::new(&args.runtime, console, client, false);
     let outcome = handshake::check(args, &mut runtime, report);
     let end = runtime.end();
     let client = runtime.harness.client();

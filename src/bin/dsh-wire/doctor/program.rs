@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::Args;
 use super::report::Finding;
+use crate::console::Console;
 use crate::failure::{Exit, Failure};
-use crate::interrupt::Interrupts;
 
 const NAME: &str = "program";
 
@@ -46,21 +46,20 @@ pub(super) fn find(args: &Args) -> Result<Found, Failure> {
 }
 
 impl Found {
-    pub(super) fn finding(&self, args: &Args, interrupts: &Interrupts) -> Result<Finding, Failure> {
-        let Some(path) = self.launch.resolve() else { return Ok(self.missing()) };
+    pub(super) fn finding(&self, version: Option<&str>) -> Finding {
+        let Some(path) = self.launch.resolve() else { return self.missing() };
         if path.is_dir() {
-            return Ok(directory(&path));
+            return directory(&path);
         }
         let path = path.display();
-        let version = self.version(args, interrupts)?;
         let from = match self.from {
             From::Given => "as given",
             From::Variable => "named by DSH_RUNTIME_BIN",
             From::Path => "found on PATH",
         };
-        let told = version.as_ref().map_or_else(String::new, |version| format!(", version {version}"));
+        let told = version.map_or_else(String::new, |version| format!(", version {version}"));
         let finding = Finding::well(NAME, format!("{path} ({from}){told}"));
-        Ok(finding.with("path", json!(path.to_string())).with("from", json!(from)).with("version", json!(version)))
+        finding.with("path", json!(path.to_string())).with("from", json!(from)).with("version", json!(version))
     }
 
     fn missing(&self) -> Finding {
@@ -85,8 +84,9 @@ impl Found {
         Finding::fault(NAME, Exit::USAGE, text).advise(advice)
     }
 
-    /// What it answers to `--version`. Only a program that is started as `dsh` is may be asked that.
-    fn version(&self, args: &Args, interrupts: &Interrupts) -> Result<Option<String>, Failure> {
+    /// What it answers to `--version`. Only a program that is started as `dsh` is may be asked that; if it answers, it is
+    /// taken for the official runtime, which the handshake does not tell from others.
+    pub(super) fn version(&self, args: &Args, console: &Console) -> Result<Option<String>, Failure> {
         if !args.runtime.is_started_as_dsh() {
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl Found {
         // Why it does not start is told when it matters.
         let Ok(mut client) = HarnessClient::spawn(&launch) else { return Ok(None) };
         let start = Instant::now();
-        while start.elapsed() < VERSION && !interrupts.stop.is_aborted() {
+        while start.elapsed() < VERSION && !console.time.is_up() && !console.interrupts.stop.is_aborted() {
             if client.pump(Duration::from_millis(100)).is_err() {
                 break;
             }

@@ -1,10 +1,12 @@
 //! What was found, check by check, for people or for machines.
 
-use std::io::{self, Write};
+use std::io::{self, LineWriter, Write};
 
 use serde_json::{Map, Value, json};
 
+use crate::console::Console;
 use crate::failure::{Exit, Failure};
+use crate::output::Output;
 use crate::terminal::{Styles, Visible};
 
 /// The result of one check.
@@ -92,6 +94,8 @@ impl Finding {
 
 /// Shows each finding as it comes, and keeps count.
 pub(super) struct Report {
+    console: Console,
+    out: LineWriter<Output>,
     json: bool,
     styles: Styles,
     warnings: usize,
@@ -99,8 +103,9 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(json: bool) -> Self {
-        Self { json, styles: Styles::of(&io::stdout()), warnings: 0, faults: Vec::new() }
+    pub(super) fn new(json: bool, console: &Console) -> Self {
+        let (console, out) = (console.clone(), console.stdout());
+        Self { console, out, json, styles: Styles::of(&io::stdout()), warnings: 0, faults: Vec::new() }
     }
 
     pub(super) fn has_faults(&self) -> bool {
@@ -114,19 +119,19 @@ impl Report {
             State::Warning => self.warnings += 1,
             State::Fault(exit) => self.faults.push((finding.name, exit)),
         }
-        let mut out = io::stdout().lock();
+        let out = &mut self.out;
         let written = match self.json {
-            true => finding.write_json(&mut out),
-            false => finding.write_text(&mut out, self.styles),
+            true => finding.write_json(out),
+            false => finding.write_text(out, self.styles),
         };
-        written.and_then(|()| out.flush()).map_err(Failure::output)
+        written.map_err(|error| self.console.output_failure(error))
     }
 
     /// Says how it all went.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
         let names: Vec<_> = self.faults.iter().map(|(name, _)| *name).collect();
         let exit = self.faults.last().map(|(_, exit)| *exit);
-        let mut out = io::stdout().lock();
+        let out = &mut self.out;
         let written = match (self.json, self.warnings) {
             (true, warnings) => {
                 let exit = exit.map_or(0, Exit::code);
@@ -137,7 +142,7 @@ impl Report {
             (false, 1) => writeln!(out, "it works, with 1 warning"),
             (false, warnings) => writeln!(out, "it works, with {warnings} warnings"),
         };
-        written.and_then(|()| out.flush()).map_err(Failure::output)?;
+        written.map_err(|error| self.console.output_failure(error))?;
         match exit {
             Some(exit) => Err(Failure::Failed(exit, format!("a check has failed: {}", names.join(", ")).into())),
             None => Ok(()),

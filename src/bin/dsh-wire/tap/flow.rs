@@ -13,7 +13,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ use rustix::pipe::PIPE_BUF;
 
 use super::PATIENCE;
 use super::spool::Recorder;
-use crate::output::never_waiting;
+use crate::output::pipe_again;
 
 /// What a pipe holds.
 const PIECE: usize = 64 << 10;
@@ -103,7 +103,9 @@ impl Flows {
     ) -> io::Result<()> {
         let (end, recorder) = (self.end.clone(), Arc::clone(recorder));
         let watch = Watch { direction, life: Arc::clone(&self.life), rest: None };
-        let (to, to_never_waits) = never_waiting(File::from(to.into()));
+        let to = File::from(to.into());
+        let again = pipe_again(to.as_fd());
+        let (to_never_waits, to) = (again.is_some(), again.unwrap_or(to));
         let flow = Flow { from: File::from(from.into()), to, to_never_waits, watch, recorder: Arc::clone(&recorder) };
         thread::Builder::new().name(direction.name().into()).spawn(move || {
             let ended = flow.carry();
