@@ -58,7 +58,7 @@ impl Envelope {
         };
         let inside = text.strip_suffix('}')?;
         *last = rest.at()..inside.len();
-        json::is_object(inside, rest.at()).then_some((envelope, None))
+        json::is_container(inside, rest.at()).then_some((envelope, None))
     }
 
     /// Passes over any method; the params come next.
@@ -87,7 +87,7 @@ impl Envelope {
     fn event(text: &str, params: usize, mut rest: Foreseen<'_>) -> Option<EventHead> {
         let head = EventHead::pass(&mut rest)?;
         let data = text.strip_suffix(r#","surfaceOp":"append"}}}"#).or_else(|| text.strip_suffix("}}}"))?;
-        json::is_object(data, rest.at()).then(|| head.with_data_to(data.len() - params))?
+        json::is_container(data, rest.at()).then(|| head.with_data_to(data.len() - params))?
     }
 
     #[inline]

@@ -12,8 +12,8 @@
 //! So the grammar costs the same few dozen instructions for any 64 bytes. Looked at one by one are only brackets, and
 //! scalars that are more than digits.
 //!
-//! The path knows one answer, "this is an object as compact as `JSON.stringify` writes it". For all else, white space
-//! between tokens included, it gives up, and the plain path finds out what it is.
+//! The path knows one answer, "this is an object or array as compact as `JSON.stringify` writes it". For all else, white
+//! space between tokens included, it gives up, and the plain path finds out what it is.
 //!
 //! A token may lie across two blocks. What a block has to know about the one before is in [`Scan`].
 
@@ -25,7 +25,7 @@ pub(super) trait Classify: Copy {
     fn strings(self, block: &[u8; 64]) -> Strings;
     /// What stands between strings.
     fn structure(self, block: &[u8; 64]) -> Structure;
-    /// `n` and `t`, which with quotes and backslashes themselves are nearly all that stands behind a backslash.
+    /// Quote, backslash, `n` and `t`, which are nearly all that stands behind a backslash.
     fn usual_escapes(self, block: &[u8; 64]) -> u64;
     /// What may stand behind a backslash.
     fn escapes(self, block: &[u8; 64]) -> Escapes;
@@ -59,14 +59,16 @@ pub(super) struct Escapes {
     pub(super) hex: u64,
 }
 
-/// Whether `text` is one object from `start` on, to its end, without white space between its tokens.
+/// Whether `text` is one object or array from `start` on, to its end, without white space between its tokens.
 #[inline(always)]
-pub(super) fn compact_object<C: Classify>(classify: C, text: &[u8], start: usize) -> bool {
-    if text.get(start) != Some(&b'{') {
-        return false;
-    }
+pub(super) fn compact<C: Classify>(classify: C, text: &[u8], start: usize) -> bool {
+    let object = match text.get(start) {
+        Some(b'{') => true,
+        Some(b'[') => false,
+        _ => return false,
+    };
     let start = start + 1;
-    let mut scan = Scan::behind_bracket();
+    let mut scan = Scan::behind_bracket(object);
     let mut outer = Outer::new();
     let mut at = start;
     while let Some(bytes) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
@@ -140,11 +142,11 @@ struct Block<'t> {
 }
 
 impl Scan {
-    /// Behind the `{` of the outermost object.
-    fn behind_bracket() -> Self {
+    /// Behind the bracket of the outermost object, or array.
+    fn behind_bracket(object: bool) -> Self {
         const LAST: u64 = 1 << 63;
         let mut nesting = Nesting::new();
-        nesting.push(true, &mut Outer::new());
+        nesting.push(object, &mut Outer::new());
         Self {
             nesting,
             in_string: 0,
@@ -153,7 +155,7 @@ impl Scan {
             hex: 0,
             lead: LAST,
             separator: 0,
-            item: LAST,
+            item: if object { LAST } else { 0 },
             end: 0,
             scalar: 0,
             name_end: 0,
@@ -169,7 +171,7 @@ impl Scan {
         let backslash = strings.backslash >> again;
         let control = strings.control >> again;
         if backslash | self.escaped | self.hex != 0 {
-            let Some(escaped) = self.escapes(classify, block, quote, backslash) else { return false };
+            let Some(escaped) = self.escapes(classify, block, backslash) else { return false };
             quote &= !escaped;
         }
         if quote == 0 && self.in_string != 0 {
@@ -227,9 +229,9 @@ impl Scan {
     /// Checks the escapes of a block, which has some or the rest of one; the bytes that stand behind a backslash and lose
     /// their own meaning by it. A backslash outside strings is no matter of this: no scalar has one.
     #[inline(always)]
-    fn escapes<C: Classify>(&mut self, classify: C, block: Block<'_>, quote: u64, backslash: u64) -> Option<u64> {
+    fn escapes<C: Classify>(&mut self, classify: C, block: Block<'_>, backslash: u64) -> Option<u64> {
         let escaped = find_escaped(backslash, &mut self.escaped);
-        let usual = quote | backslash | classify.usual_escapes(block.bytes) >> block.again;
+        let usual = classify.usual_escapes(block.bytes) >> block.again;
         if escaped & !usual | self.hex == 0 {
             return Some(escaped);
         }

@@ -36,7 +36,9 @@ impl<S: Simd> Classify for Vectors<S> {
     #[inline(always)]
     fn usual_escapes(self, block: &[u8; 64]) -> u64 {
         let bytes = u8x64::load_array_ref(self.0, block);
-        (bytes.simd_eq(b'n') | bytes.simd_eq(b't')).to_bitmask()
+        // Not put together from the bitmaps of `strings`: LLVM would move the bytes of those one by one.
+        let quotes = bytes.simd_eq(b'"') | bytes.simd_eq(b'\\');
+        (quotes | bytes.simd_eq(b'n') | bytes.simd_eq(b't')).to_bitmask()
     }
 
     #[inline(always)]
@@ -56,13 +58,14 @@ impl<S: Simd> Classify for Vectors<S> {
     }
 }
 
-/// Whether `text` is one object from `start` on, to its end, without white space between its tokens.
-pub(crate) fn is_object(text: &str, start: usize) -> bool {
-    is_object_at(Level::new(), text, start)
+/// Whether `text` is one object or array from `start` on, to its end. It may say no where there is white space between
+/// tokens.
+pub(crate) fn is_container(text: &str, start: usize) -> bool {
+    is_container_at(Level::new(), text, start)
 }
 
-pub(super) fn is_object_at(level: Level, text: &str, start: usize) -> bool {
-    dispatch!(level, simd => blocks::compact_object(Vectors(simd), text.as_bytes(), start))
+pub(super) fn is_container_at(level: Level, text: &str, start: usize) -> bool {
+    dispatch!(level, simd => blocks::compact(Vectors(simd), text.as_bytes(), start))
 }
 
 /// As [`core::str::from_utf8`], without a reason.

@@ -2,10 +2,10 @@
 
 use super::scan;
 
-/// Whether `text` is one object from `start` on, to its end.
-pub(crate) fn is_object(text: &str, start: usize) -> bool {
+/// Whether `text` is one object or array from `start` on, to its end.
+pub(crate) fn is_container(text: &str, start: usize) -> bool {
     let rest = text.get(start..).unwrap_or_default();
-    rest.starts_with('{') && rest.ends_with('}') && scan::validate(rest, |_, _| {}).is_ok()
+    rest.starts_with(['{', '[']) && rest.ends_with(['}', ']']) && scan::validate(rest, |_, _| {}).is_ok()
 }
 
 /// As [`core::str::from_utf8`], without a reason.
