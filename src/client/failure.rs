@@ -19,7 +19,7 @@ pub enum Failure {
     Aborted(AbortReason),
     /// No answer can come any more.
     Lost(LostReason),
-    /// It was made with another client.
+    /// It was made with another client, where it goes on. Said each time that the wrong one is asked.
     OtherClient,
     /// The result is not what the method's must be.
     Unexpected {
@@ -37,7 +37,7 @@ impl fmt::Display for Failure {
             Self::TimedOut => f.write_str("timed out"),
             Self::Aborted(reason) => write!(f, "aborted: {reason}"),
             Self::Lost(why) => why.fmt(f),
-            Self::OtherClient => f.write_str("it was made with another client"),
+            Self::OtherClient => f.write_str("it was made with another client, and goes on there"),
             Self::Unexpected { .. } => f.write_str("the result is not what the protocol says"),
         }
     }

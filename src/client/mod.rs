@@ -188,7 +188,7 @@ impl Client {
         }))
     }
 
-    /// Whether the end of a call waits to be taken.
+    /// Whether the end of a call waits to be taken. Never that of another client's.
     #[must_use]
     pub fn has_ended(&self, call: CallId) -> bool {
         self.ends.has(call)

@@ -5,7 +5,8 @@ use alloc::collections::VecDeque;
 use crate::json::{Json, JsonBuf, JsonStr, JsonString};
 use crate::peer::Reply;
 
-/// A request of the runtime, to be answered with [`Client::answer`](super::Client::answer) or [`Client::refuse`](super::Client::refuse) at any later time.
+/// A request of the runtime, to be answered with [`Client::answer`](super::Client::answer) or
+/// [`Client::refuse`](super::Client::refuse) at any later time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RuntimeRequest {
     /// What it wants.

@@ -209,6 +209,21 @@ fn the_handles_of_another_client_change_nothing() {
     assert!(ours.next_delivery(id).is_some());
 }
 
+#[test]
+fn a_request_is_answered_where_it_came_and_nowhere_else() {
+    let [mut ours, mut theirs] = [1, 2].map(Client::with_seed);
+    for client in [&mut ours, &mut theirs] {
+        client.take_requests(true);
+        client.push(b"{\"id\":7,\"method\":\"ask\"}\n");
+        while client.next_event().is_some() {}
+    }
+    let request = ours.next_request().unwrap();
+    let error = theirs.answer(request.reply, &1).unwrap_err();
+    assert!(matches!(error.why, SendError::OtherConnection), "{error}");
+    assert!(theirs.outgoing().is_empty());
+    ours.answer(error.reply, &1).unwrap();
+}
+
 /// Plays a conversation on session `s`; the line `ANSWER …` is the answer to the prompt. Returns the place of every
 /// notification by its `n`, in the order in which the run gave it out, and the run.
 #[track_caller]

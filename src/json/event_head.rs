@@ -37,8 +37,8 @@ impl EventHead {
         let time = text.pass_digits()?.len();
         text.pass(DATA)?;
         let fits = session_id < 1 << 15 && kind < 1 << 8;
-        let word = NonZeroU64::new((session_id << 16 | kind << 8 | seq << 4 | time) as u64)?;
-        fits.then_some(Self(word))
+        let word = (session_id as u64) << 16 | (kind as u64) << 8 | (seq as u64) << 4 | time as u64;
+        NonZeroU64::new(word).filter(|_| fits).map(Self)
     }
 
     /// The same, with the data known to end here.

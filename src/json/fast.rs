@@ -68,6 +68,9 @@ pub(super) fn is_container_at(level: Level, text: &str, start: usize) -> bool {
     dispatch!(level, simd => blocks::compact(Vectors(simd), text.as_bytes(), start))
 }
 
+/// How many bytes [`utf8`] looks at at once.
+pub(crate) const UTF8_BLOCK: usize = 64;
+
 /// As [`core::str::from_utf8`], without a reason.
 pub(crate) fn utf8(bytes: &[u8]) -> Option<&str> {
     simdutf8::basic::from_utf8(bytes).ok()

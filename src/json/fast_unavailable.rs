@@ -8,6 +8,9 @@ pub(crate) fn is_container(text: &str, start: usize) -> bool {
     rest.starts_with(['{', '[']) && rest.ends_with(['}', ']']) && scan::validate(rest, |_, _| {}).is_ok()
 }
 
+/// How many bytes [`utf8`] looks at at once, as far as it matters.
+pub(crate) const UTF8_BLOCK: usize = 1;
+
 /// As [`core::str::from_utf8`], without a reason.
 pub(crate) fn utf8(bytes: &[u8]) -> Option<&str> {
     core::str::from_utf8(bytes).ok()

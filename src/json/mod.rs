@@ -29,7 +29,7 @@ pub use value::{Json, JsonBuf, JsonStr, JsonString, Kind};
 pub use walk::{Elements, Members};
 
 pub(crate) use event_head::EventHead;
-pub(crate) use fast::is_container;
+pub(crate) use fast::{UTF8_BLOCK, is_container, utf8};
 pub(crate) use foreseen::Foreseen;
 pub(crate) use scan::{leading_string, skip_plain, validate};
 pub(crate) use text::{is_blank, is_white, push_escaped};

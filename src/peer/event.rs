@@ -136,11 +136,13 @@ impl fmt::Display for DropReason {
     }
 }
 
-/// The right to answer one request, once.
+/// The right to answer one request, once, on the connection that it came on.
 #[derive(PartialEq, Eq)]
 #[must_use = "a request waits for its answer"]
 pub struct Reply {
     id: IdText,
+    /// What its connection is known by.
+    pub(super) connection: u64,
 }
 
 /// The text of an [`Id`]. The usual ones (`req_` and 32 hex digits, in quotes) need no allocation.
@@ -157,7 +159,7 @@ enum IdText {
 const SHORT: usize = 46;
 
 impl Reply {
-    pub(super) fn new(id: Id<'_>) -> Self {
+    pub(super) fn new(id: Id<'_>, connection: u64) -> Self {
         let text = id.get();
         let mut bytes = [0; SHORT];
         let id = match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
@@ -167,7 +169,7 @@ impl Reply {
             }
             _ => IdText::Long(text.into()),
         };
-        Self { id }
+        Self { id, connection }
     }
 
     /// The id of the request.

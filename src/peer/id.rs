@@ -5,7 +5,8 @@ use core::fmt;
 use crate::frame::Id;
 use crate::json::Json;
 
-/// One call of ours: its number on its connection, from 0, never used again. On another connection it names no call.
+/// One call of ours: its number on its connection, from 0, never used again. On another connection it names no call;
+/// ids of two connections are never equal, and the order between them means nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId {
     number: u64,

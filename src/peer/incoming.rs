@@ -59,10 +59,13 @@ impl<T> Inbound<T> {
             }
         };
         let (number, len, prefix, why) = match self.lines.lend(next) {
-            Line::Whole { number, bytes } => match Frame::parse(json::repair(bytes, &mut self.scratch)) {
-                Ok(frame) => return Some(dispatch(frame, &mut self.calls, &mut self.requests)),
-                Err(error) => (number, bytes.len() as u64, bytes, DropReason::NotAFrame(error)),
-            },
+            Line::Whole { number, bytes } => {
+                let text = self.lines.text(next).unwrap_or_else(|| json::repair(bytes, &mut self.scratch));
+                match Frame::parse(text) {
+                    Ok(frame) => return Some(dispatch(frame, &mut self.calls, &mut self.requests)),
+                    Err(error) => (number, bytes.len() as u64, bytes, DropReason::NotAFrame(error)),
+                }
+            }
             Line::TooLong { number, len, prefix } => {
                 (number, len, prefix, DropReason::TooLong { limit: self.lines.limit() })
             }
@@ -72,7 +75,7 @@ impl<T> Inbound<T> {
                 self.requests += 1;
                 return Some(Event::RequestTooLong {
                     method: method?,
-                    reply: Reply::new(id),
+                    reply: Reply::new(id, self.calls.ids().connection()),
                     limit: self.lines.limit(),
                 });
             }
@@ -92,7 +95,7 @@ fn dispatch<'a, T>(frame: Frame<'a>, calls: &mut Calls<T>, requests: &mut u64) -
     match frame {
         Frame::Request { id, method, params } => {
             *requests += 1;
-            Event::Request { method, params, reply: Reply::new(id) }
+            Event::Request { method, params, reply: Reply::new(id, calls.ids().connection()) }
         }
         Frame::Notification { method, params } => Event::Notification { method, params },
         Frame::Response { id, outcome } => match calls.answered(id) {

@@ -100,7 +100,9 @@ impl<T> Peer<T> {
     /// As [`with_seed`](Self::with_seed), with another limit on the length of a line, in bytes.
     #[must_use]
     pub fn with_seed_and_limit(seed: u64, line_limit: usize) -> Self {
-        Self { inbound: Inbound::new(seed, line_limit), outbound: Outbound::default() }
+        let inbound = Inbound::new(seed, line_limit);
+        let outbound = Outbound::new(inbound.calls.ids().connection());
+        Self { inbound, outbound }
     }
 
     /// What tells this connection from others: the random bits of its ids.

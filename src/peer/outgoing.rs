@@ -14,6 +14,8 @@ use crate::json::JsonStr;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
+    /// What the connection is known by.
+    connection: u64,
     pub(super) queue: Queue,
     /// Requests that have been answered; at most as many as have come.
     pub(super) answered: u64,
@@ -25,6 +27,10 @@ pub(super) struct Outbound {
 }
 
 impl Outbound {
+    pub(super) fn new(connection: u64) -> Self {
+        Self { connection, ..Self::default() }
+    }
+
     pub(super) fn open(&mut self) -> Result<&mut Queue, SendError> {
         if self.closed { Err(SendError::Closed) } else { Ok(&mut self.queue) }
     }
@@ -61,6 +67,9 @@ impl Outbound {
         reply: Reply,
         write: impl FnOnce(&mut Vec<u8>, Id<'_>) -> Result<usize, EncodeError>,
     ) -> Result<(), AnswerError> {
+        if reply.connection != self.connection {
+            return Err(AnswerError { reply, why: SendError::OtherConnection });
+        }
         let waiting = self.answers_waiting();
         let before = self.queue.len();
         let sent = self.open().and_then(|queue| queue.append(|out| write(out, reply.id())).map_err(SendError::Encode));
@@ -154,6 +163,8 @@ pub enum SendError {
     Closed,
     /// The caller's value has no JSON form.
     Encode(EncodeError),
+    /// The request came on another connection, which still owes its answer.
+    OtherConnection,
 }
 
 impl fmt::Display for SendError {
@@ -162,6 +173,7 @@ impl fmt::Display for SendError {
             Self::Aborted(reason) => write!(f, "the call was aborted before it was sent: {reason}"),
             Self::Closed => f.write_str("cannot send: the connection has ended"),
             Self::Encode(_) => f.write_str("cannot send the frame"),
+            Self::OtherConnection => f.write_str("the request came on another connection: answer it there"),
         }
     }
 }
@@ -170,7 +182,7 @@ impl core::error::Error for SendError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Encode(error) => Some(error),
-            Self::Aborted(_) | Self::Closed => None,
+            Self::Aborted(_) | Self::Closed | Self::OtherConnection => None,
         }
     }
 }

@@ -108,7 +108,9 @@ impl Sink {
             Ok(call) => call,
             Err(SendError::Encode(error)) => return Err(RequestError::Encode(error)),
             // It has no token.
-            Err(SendError::Closed | SendError::Aborted(_)) => return Err(RequestError::Closed),
+            Err(SendError::Closed | SendError::Aborted(_) | SendError::OtherConnection) => {
+                return Err(RequestError::Closed);
+            }
         };
         let answer = hub.asked.wait_for(call);
         self.shared.wake(hub);

@@ -55,6 +55,8 @@ pub(super) struct Connection {
     pub(super) ended_calls: Vec<CallId>,
     /// Why the connection has ended, once somebody has asked.
     closed: Option<Arc<Closed>>,
+    /// Whether the exit has been waited for already, as it is where the runtime has closed its stdin, and may live on.
+    awaited: bool,
     /// The ladder, while it is walked.
     pub(super) closing: Option<Closing>,
     pub(super) report: Option<CloseReport>,
@@ -77,6 +79,7 @@ impl Connection {
             last_input: origin,
             ended_calls: Vec::new(),
             closed: None,
+            awaited: false,
             closing: None,
             report: None,
         })
@@ -267,7 +270,8 @@ impl Connection {
         }
     }
 
-    /// Why the connection has ended. Waits a moment for what goes with that: the exit, the last of stderr.
+    /// Why the connection has ended, or cannot be written to. Waits a moment for what goes with that, the exit and the
+    /// last of stderr: once for each.
     pub(super) fn closed(&mut self) -> Arc<Closed> {
         if let Some(closed) = &self.closed {
             return Arc::clone(closed);
@@ -278,8 +282,11 @@ impl Connection {
         let mut exit = None;
         let mut stderr = Tail::default();
         if let Some(child) = &mut self.child {
-            exit = child.wait(EXIT_WITH_OUTPUT);
-            child.finish_stderr(QUIET);
+            let awaited = std::mem::replace(&mut self.awaited, true) && self.pump.input_open();
+            exit = if awaited { child.look() } else { child.wait(EXIT_WITH_OUTPUT) };
+            if !awaited {
+                child.finish_stderr(QUIET);
+            }
             stderr = child.tail().clone();
         }
         let broken = [self.pump.input_error(), self.pump.output_error()].into_iter().flatten().next();

@@ -62,7 +62,7 @@ pub enum ErrorKind {
     Encode(EncodeError),
     /// The end of the call or run has been taken before.
     NoSuchCall,
-    /// The call, run or subscription was made with another client.
+    /// The call, run or subscription was made with another client, or the request came to another.
     OtherClient,
     /// A run on the session has been started and has not been finished.
     SessionBusy,
@@ -232,7 +232,7 @@ impl ErrorKind {
             Self::TooLong { limit } => write!(f, ": the answer is longer than the line limit of {limit} bytes"),
             Self::Encode(_) => f.write_str(": the params cannot be sent"),
             Self::NoSuchCall => f.write_str(": its end was taken before"),
-            Self::OtherClient => f.write_str(": it was made with another client"),
+            Self::OtherClient => f.write_str(": it belongs to another client, and goes on there"),
             Self::SessionBusy => f.write_str(": a run on it has been started and not finished"),
             Self::PredicatePanicked => f.write_str(": the predicate of the subscription has panicked"),
             Self::System(_) => f.write_str(": the system refused"),

@@ -464,6 +464,7 @@ impl HarnessClient {
         match error {
             SendError::Aborted(reason) => Error::new(attempted, ErrorKind::Aborted(reason)),
             SendError::Encode(error) => Error::new(attempted, ErrorKind::Encode(error)),
+            SendError::OtherConnection => Error::new(attempted, ErrorKind::OtherClient),
             SendError::Closed => self.closed(attempted),
         }
     }

@@ -165,7 +165,7 @@ impl Sink {
         Ok(told.map_err(|error| match error {
             SendError::Encode(error) => SinkError::Encode(error),
             // It has no token, and a closed output is no error of the session's.
-            SendError::Aborted(_) | SendError::Closed => SinkError::Full,
+            SendError::Aborted(_) | SendError::Closed | SendError::OtherConnection => SinkError::Full,
         }))
     }
 

@@ -320,6 +320,25 @@ fn a_grandchild_that_goes_on_writing_to_both_pipes_holds_up_nobody() {
 }
 
 #[test]
+fn a_runtime_that_has_closed_its_stdin_and_lives_on_is_waited_for_once() {
+    let script = "exec <&-; echo closed >&2; exec sleep 60";
+    let mut client = HarnessClient::spawn_with(&Launch::new("sh").args(["-c", script]), options()).unwrap();
+    within(10 * SECOND, || {
+        while client.notify("hello", &()).is_ok() {
+            let _ = client.pump(Duration::from_millis(5));
+        }
+    });
+    within(SECOND, || {
+        for _ in 0..20 {
+            let error = client.call("m", &()).unwrap_err();
+            assert!(matches!(error.closed().unwrap().cause, Cause::Broken(_)), "{error:?}");
+            let _ = client.pump(Duration::ZERO);
+        }
+    });
+    client.close();
+}
+
+#[test]
 fn what_is_no_frame_is_counted_and_stderr_is_drained() {
     let mut client = start(&["banner", "stderr-lines=5000"]);
     within(5 * SECOND, || client.initialize(&route())).unwrap();
@@ -673,7 +692,7 @@ fn the_handles_of_another_client_change_nothing() {
     assert!(matches!(client.try_finish(&theirs).unwrap().unwrap_err().kind(), ErrorKind::OtherClient));
     client.abandon(theirs);
     let error = client.finish(given_up).unwrap_err();
-    assert_eq!(error.to_string(), "cannot call echo: it was made with another client");
+    assert_eq!(error.to_string(), "cannot call echo: it belongs to another client, and goes on there");
     assert_eq!((client.pending_calls(), client.kept_calls()), (2, 2));
     client.finish(ours).unwrap();
     client.finish(second).unwrap();
@@ -691,7 +710,7 @@ fn a_subscription_of_another_client_gets_nothing_of_this_one() {
     assert!(theirs.try_next(&mut client).is_none());
     assert_eq!(theirs.high_water(&client), 0);
     let error = within(SECOND, || theirs.next(&mut client)).unwrap_err();
-    assert_eq!(error.to_string(), "cannot wait for a notification: it was made with another client");
+    assert_eq!(error.to_string(), "cannot wait for a notification: it belongs to another client, and goes on there");
     let error = within(SECOND, || theirs.next_timeout(&mut client, 60 * SECOND)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::OtherClient));
     assert!(theirs.iter(&mut client).next().unwrap().is_err());

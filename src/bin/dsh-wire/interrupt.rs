@@ -1,17 +1,22 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the next for a fast one, and a third one ends the process,
-//! whatever it is stuck in.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks for an orderly end, the next for a fast one, and a third one ends the
+//! process, whatever it is stuck in.
 
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use dsh_wire::peer::AbortToken;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::failure::{Exit, Failure};
+
+/// After a third signal: what the second one asked for, the end of the runtime, may still be under way.
+const LAST: Duration = Duration::from_millis(500);
 
 /// The two tokens that signals set, one after the other.
 #[derive(Clone)]
@@ -31,7 +36,7 @@ impl Interrupts {
         Self { stop, hurry, signal: Arc::default() }
     }
 
-    /// From now on the two signals do not end the process.
+    /// From now on the signals do not end the process. SIGHUP stays ignored where it was (`nohup`).
     pub(crate) fn catch(&self) -> Result<(), Failure> {
         self.listen()
             .map_err(|error| Failure::Failed(Exit::FAILED, format!("cannot listen for signals: {error}").into()))
@@ -39,7 +44,10 @@ impl Interrupts {
 
     fn listen(&self) -> io::Result<()> {
         let (mut caught, raised) = UnixStream::pair()?;
-        for (number, value) in [(SIGINT, 2), (SIGTERM, 15)] {
+        for (number, value) in [(SIGINT, 2), (SIGTERM, 15), (SIGHUP, 1)] {
+            if number == SIGHUP && is_ignored(ignored(), number) {
+                continue;
+            }
             signal_hook::flag::register_usize(number, Arc::clone(&self.signal), value)?;
             signal_hook::low_level::pipe::register(number, raised.try_clone()?)?;
         }
@@ -49,6 +57,7 @@ impl Interrupts {
                 match tokens.iter().find(|token| !token.is_aborted()) {
                     Some(token) => token.abort(),
                     None => {
+                        thread::sleep(LAST);
                         let last = i32::try_from(came.load(Ordering::Acquire)).unwrap_or(SIGTERM);
                         let _ = emulate_default_handler(last);
                     }
@@ -62,4 +71,16 @@ impl Interrupts {
     pub(crate) fn signal(&self) -> Option<u8> {
         u8::try_from(self.signal.load(Ordering::Acquire)).ok().filter(|number| *number > 0)
     }
+}
+
+/// The signals that are ignored, as bits from 0; where the system does not tell, none is known to be.
+pub(crate) fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Whether this signal is among those.
+pub(crate) fn is_ignored(ignored: u64, signal: i32) -> bool {
+    ignored >> (signal - 1) & 1 == 1
 }

@@ -72,7 +72,7 @@ Exit codes:
   3    the runtime is gone
   4    timed out
   5    the runtime broke the protocol, or the client of a replay departed from the recording
-  130  interrupted; 143 by SIGTERM";
+  130  interrupted; 143 by SIGTERM, 129 by SIGHUP";
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;

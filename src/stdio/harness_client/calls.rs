@@ -104,11 +104,10 @@ impl Calls {
     /// # Errors
     /// [`ErrorKind::OtherClient`], [`ErrorKind::NoSuchCall`].
     pub(super) fn check<R>(&self, call: &PendingCall<R>) -> Result<(), ErrorKind> {
-        match () {
-            () if !Arc::ptr_eq(&self.handles, &call.handles) => Err(ErrorKind::OtherClient),
-            () if !lock(&self.handles).alive.contains(&call.id()) => Err(ErrorKind::NoSuchCall),
-            () => Ok(()),
+        if !Arc::ptr_eq(&self.handles, &call.handles) {
+            return Err(ErrorKind::OtherClient);
         }
+        if lock(&self.handles).alive.contains(&call.id()) { Ok(()) } else { Err(ErrorKind::NoSuchCall) }
     }
 
     /// Whenever a handle goes, there is a turn.

@@ -1,7 +1,7 @@
-//! Ctrl-C and SIGTERM.
+//! Ctrl-C, SIGTERM and SIGHUP.
 
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -91,6 +91,42 @@ fn sigterm_is_an_orderly_end_too() {
         &[(Signal::TERM, AT_ONCE)],
     );
     exits(&output, 143);
+}
+
+/// As where the terminal's window is closed.
+#[test]
+fn sighup_leaves_no_runtime_that_ignores_everything() {
+    let (output, _) = interrupted(
+        |file| {
+            let script = format!("trap '' HUP TERM INT; echo $$ > {file}; while :; do sleep 0.05; done");
+            with_runtime(&["run", "x"], &script)
+        },
+        &[(Signal::HUP, AT_ONCE), (Signal::HUP, Duration::from_millis(300))],
+    );
+    exits(&output, 129);
+}
+
+#[test]
+fn sighup_stays_ignored() {
+    let output = Command::new("sh")
+        .args(["-c", r#"trap '' HUP; "$0" run hello -- sh -c 'kill -HUP $PPID; exec "$0" serve' "$0""#])
+        .arg(env!("CARGO_BIN_EXE_dsh-wire"))
+        .output()
+        .unwrap();
+    exits(&output, 0);
+    assert_eq!(stdout(&output), "echo: hello\n");
+}
+
+#[test]
+fn three_in_one_moment_leave_no_runtime() {
+    let (output, _) = interrupted(
+        |file| {
+            with_runtime(&["run", "x"], &format!("trap '' TERM INT; echo $$ > {file}; while :; do sleep 0.05; done"))
+        },
+        &[(Signal::INT, AT_ONCE), (Signal::INT, Duration::from_millis(10)), (Signal::INT, Duration::from_millis(10))],
+    );
+    // By the third itself, or by the second one where that was done first.
+    assert!(output.status.signal() == Some(2) || output.status.code() == Some(130), "{output:?}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Signals to us are signals to the runtime. It is in a process group of its own: so each comes to it once, and through us,
 //! whether it was sent to us alone, to our group, or by a key of the terminal.
 
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +10,7 @@ use std::thread;
 use rustix::process::{Pid, Signal};
 
 use super::flow::Life;
+use crate::interrupt;
 
 /// Those that programs send to each other.
 const FORWARDED: [Signal; 6] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
@@ -36,8 +36,8 @@ enum Target {
 pub(super) fn catch(life: Arc<Life>) -> io::Result<Forwarding> {
     let forwarding = Forwarding { target: Arc::new(Mutex::new(Target::Coming(Vec::new()))), life };
     let (mut caught, raised) = UnixStream::pair()?;
-    let ignored = ignored();
-    let is_ignored = |signal: Signal| ignored >> (signal.as_raw() - 1) & 1 == 1;
+    let ignored = interrupt::ignored();
+    let is_ignored = |signal: Signal| interrupt::is_ignored(ignored, signal.as_raw());
     // A log over the limit of a file's size is one that cannot be written, and not our end.
     if !is_ignored(Signal::XFSZ) {
         signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())?;
@@ -62,13 +62,6 @@ pub(super) fn catch(life: Arc<Life>) -> io::Result<Forwarding> {
         }
     })?;
     Ok(forwarding)
-}
-
-/// The signals that are ignored, as bits from 0; where the system does not tell, none is known to be.
-fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 impl Forwarding {
