@@ -37,7 +37,7 @@ impl fmt::Display for Failure {
             Self::TimedOut => f.write_str("timed out"),
             Self::Aborted(reason) => write!(f, "aborted: {reason}"),
             Self::Lost(why) => why.fmt(f),
-            Self::OtherClient => f.write_str("it was made with another client, and goes on there"),
+            Self::OtherClient => f.write_str("it belongs to another client, and goes on there"),
             Self::Unexpected { .. } => f.write_str("the result is not what the protocol says"),
         }
     }
