@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::event_head::EventHead;
-use super::fast::is_container;
+use super::fast::is_compact;
 use super::scan::{self, SyntaxError};
 use super::text::{CodePoints, push_escaped};
 use super::walk::{Elements, Members};
@@ -77,7 +77,7 @@ impl<'a> Json<'a> {
     /// # Errors
     /// The first place at which it is not.
     pub fn new(text: &'a str) -> Result<Self, SyntaxError> {
-        if is_container(text, 0) {
+        if is_compact(text) {
             return Ok(Self::from_proved(text));
         }
         let range = scan::validate(text, |_, _| {})?;
