@@ -1,7 +1,10 @@
 //! One poll loop that serves a runtime, a timer and a socket.
 //!
-//! A line that comes on the socket is a prompt; what the runtime tells goes back on it. `one_poll PROGRAM [ARG…]`
-//! starts the runtime, or the first argument may be missing: then it talks to the command `cat`, which echoes frames.
+//! A line that comes on the socket is a prompt; what the runtime tells goes back on it, until the session is idle again.
+//! `one_poll PROGRAM [ARG…]` starts the runtime, `one_poll dsh-wire serve` the embedded one. Without arguments it talks to
+//! a parrot in the same process (`examples/common`).
+
+mod common;
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -11,17 +14,15 @@ use std::time::{Duration, Instant};
 
 use dsh_wire::stdio::mio::unix::SourceFd;
 use dsh_wire::stdio::mio::{Events, Interest, Poll, Token};
-use dsh_wire::stdio::{CallOptions, HarnessClient, Launch, PendingCall};
-use dsh_wire::wire::{Method, Prompt, PromptParams, PromptResult};
+use dsh_wire::stdio::{CallOptions, PendingCall};
+use dsh_wire::wire::{Method, Notification, Prompt, PromptParams, PromptResult, Status};
 
 const RUNTIME: Token = Token(0);
 const SOCKET: Token = Token(1);
 const TICK: Duration = Duration::from_millis(100);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
-    let program = args.next().unwrap_or_else(|| "cat".into());
-    let mut client = HarnessClient::spawn(&Launch::new(program).args(args))?;
+    let mut client = common::client()?;
     // In a real program the other end is a user's.
     let (mut socket, mut user) = UnixStream::pair()?;
     user.write_all(b"hello\n")?;
@@ -32,9 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     poll.registry().register(&mut SourceFd(&socket.as_raw_fd()), SOCKET, Interest::READABLE)?;
     let mut events = Events::with_capacity(16);
     let mut tick = Instant::now() + TICK;
-    let mut ticks = 0;
+    let (mut ticks, mut idle) = (0, false);
     let mut prompts: Vec<PendingCall<PromptResult>> = Vec::new();
-    while ticks < 5 {
+    while !idle || !prompts.is_empty() {
         poll.poll(&mut events, Some(tick.saturating_duration_since(Instant::now())))?;
         if events.iter().any(|event| event.token() == SOCKET) {
             let mut line = [0; 4096];
@@ -48,22 +49,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Also when only the timer has come: what was queued above is written, and deadlines are kept.
         let mut show = |text: String| socket.write_all(text.as_bytes());
         let mut told = Vec::new();
-        while !client.pump_with(Duration::ZERO, &mut |n| told.push(format!("{}\n", n.method)))?.is_nothing() {}
+        let mut note = |notification: &Notification<'_>| {
+            idle |= notification.status() == Some(Status::Idle);
+            told.push(match notification.event() {
+                Some(event) => format!("{}\n", event.kind),
+                None => format!("{}\n", notification.method),
+            });
+        };
+        while !client.pump_with(Duration::ZERO, &mut note)?.is_nothing() {}
         told.into_iter().try_for_each(&mut show)?;
-        prompts.retain(|call| match client.try_finish(call) {
-            Some(Ok(_)) => false,
-            Some(Err(error)) => {
-                eprintln!("{error}");
-                false
+        for call in std::mem::take(&mut prompts) {
+            match client.try_finish(&call) {
+                Some(receipt) => drop(receipt?),
+                None => prompts.push(call),
             }
-            None => true,
-        });
+        }
         if Instant::now() >= tick {
             tick += TICK;
             ticks += 1;
         }
     }
-    println!("{} ticks, {} bytes from the runtime, {} prompts open", ticks, client.bytes().read, prompts.len());
+    drop(socket);
+    let mut told = String::new();
+    user.read_to_string(&mut told)?;
+    print!("{told}");
+    println!("{} bytes from the runtime, {ticks} ticks", client.bytes().read);
     println!("{}", client.close());
     Ok(())
 }

@@ -31,8 +31,9 @@ fn ask(name: &str, prompt: &str) -> String {
 }
 
 /// Where each example is run.
-const EXAMPLES: [(&str, &str); 11] = [
+const EXAMPLES: [(&str, &str); 12] = [
     ("client", "here"),
+    ("common", "a part of others"),
     ("core_pair", "here"),
     ("faulty_runtime", "by the tests of the client"),
     ("firmware", "by .ci/no-std, in an emulator"),
@@ -72,11 +73,12 @@ fn the_core_in_a_loop_of_its_own() {
 
 #[test]
 fn loops_of_others() {
-    let text = run(Command::new(example("one_poll")).args([env!("CARGO_BIN_EXE_dsh-wire"), "serve"]));
-    assert!(text.contains("5 ticks, ") && text.contains("0 prompts open"), "{text}");
-    // `cat` sends back the notification.
-    let text = run(&mut Command::new(example("idle_callback")));
-    assert!(text.starts_with("hello\n"), "{text}");
+    for name in ["one_poll", "idle_callback"] {
+        for runtime in [&[][..], &[env!("CARGO_BIN_EXE_dsh-wire"), "serve"]] {
+            let text = run(Command::new(example(name)).args(runtime));
+            assert!(text.contains("assistant/message\n") && text.contains("turn/end\nsession.status\n"), "{text}");
+        }
+    }
 }
 
 #[test]
