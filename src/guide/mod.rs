@@ -3,7 +3,7 @@
 //! - [`drive_a_runtime`]: start a runtime, run prompts, end it (needs `serve`).
 //! - [`write_a_runtime`]: be what the official clients drive (needs `serve`).
 //! - [`embed_the_core`]: both ends of the protocol in a loop of your own.
-//! - [`fuzz_your_endpoint`]: structured input for what handles frames (needs `arbitrary`).
+//! - `fuzz_your_endpoint`: structured input for what handles frames (needs `arbitrary`).
 //! - [`port_to_bare_metal`]: without std, without a system.
 
 #[cfg(feature = "serve")]

@@ -107,7 +107,8 @@ impl<'r> RunOptions<'r> {
         self
     }
 
-    /// The time that the whole run may take.
+    /// The time that the whole run may take. Unless it is set, only the deadlines of the client's calls hold, and a run whose
+    /// receipt has come is waited for as long as the runtime lives.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self

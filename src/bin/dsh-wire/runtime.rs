@@ -25,7 +25,8 @@ use crate::terminal::Visible;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Runtime")]
 pub(crate) struct RuntimeArgs {
-    /// Give up after this time; reading the input and writing the output count, the end of the runtime does not
+    /// Give up after this time (doctor: 30 s, else never); reading the input and writing the output count, the end of the
+    /// runtime does not, which takes up to 9 s where it is stubborn
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
 

@@ -51,8 +51,9 @@ Example:
   dsh-wire run \"@bash date\" -- dsh-wire serve --deterministic
 
 Directives:
-  A prompt that starts with one of these is answered as it says; any other is echoed as \"echo: PROMPT\" (longer ones than
-  10000 characters by their length only). Several, separated by \" && \", are taken one a step.
+  A prompt that starts with one of these is answered as it says; any other is echoed as \"echo: PROMPT\", one of more than
+  10000 characters by its length only. Several, separated by \" && \", are taken one a step: an answer that calls no tool
+  ends the turn, and what stands behind it is never taken.
 
     @say TEXT                TEXT
     @think THOUGHT | TEXT    thinking, then TEXT

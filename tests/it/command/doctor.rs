@@ -314,15 +314,25 @@ fn one_that_dies_after_the_handshake() {
 /// The time that is left is less than a refusal may take.
 #[test]
 fn one_that_answers_nothing_after_the_handshake() {
-    let output = Machine::new().doctor(&["--timeout", "4.5", "--", "sh", "-c", &ready("cat > /dev/null")]);
-    fails(&output, "methods", 4, &["timed out after 4.5s, while it was asked for methods", "→ it may need longer"]);
+    let output = Machine::new().doctor(&["--timeout", "2.5", "--", "sh", "-c", &ready("cat > /dev/null")]);
+    fails(&output, "methods", 4, &["timed out after 2.5s, while it was asked for methods", "→ it may need longer"]);
     tells(&output, "! handshake", &["ready after"]);
 }
 
 #[test]
 fn one_that_refuses_nothing() {
     let output = Machine::new().examine(&ready(r#"while take; do answer '"result":{}'; done"#));
-    tells(&output, "! methods", &["it does not refuse the method dsh-wire/doctor", "→ an unknown method"]);
+    tells(&output, "! methods", &["it answers the method dsh-wire/doctor, which nobody has", "→ an unknown method"]);
+}
+
+#[test]
+fn one_that_leaves_a_method_without_an_answer() {
+    let script = ready(
+        r#"while take; do
+            case $line in *session/wait*) ;; *) answer '"error":{"code":-32603,"message":"unknown"}';; esac; done"#,
+    );
+    let output = Machine::new().examine(&script);
+    tells(&output, "! methods", &["no answer within 3s to session/wait", "→ what lacks its params"]);
 }
 
 #[test]

@@ -145,39 +145,60 @@ const NOBODYS: &str = "dsh-wire/doctor";
 const METHODS: &str = "methods";
 
 /// How long it may take to refuse a method.
-const REFUSAL: Duration = Duration::from_secs(5);
+const REFUSAL: Duration = Duration::from_secs(3);
+
+/// What becomes of a call without params.
+enum Reaction {
+    /// In these words, the name of the method left out.
+    Refused(String),
+    Answered,
+    /// Not within [`REFUSAL`].
+    Silence,
+}
 
 /// Tells the revision by the methods that are there, since the handshake does not. They are called without params, so
 /// that they do nothing: what is refused in other words than a method that nobody has is there.
 fn methods(runtime: &mut Runtime) -> Result<Finding, Error> {
-    let Some(nobodys) = refusal(runtime, NOBODYS)? else {
-        return Ok(Finding::warning(METHODS, format!("it does not refuse the method {NOBODYS}"))
-            .advise("an unknown method has to be answered with an error, or clients wait for ever"));
+    let nobodys = match reaction(runtime, NOBODYS)? {
+        Reaction::Refused(words) => words,
+        Reaction::Answered => {
+            return Ok(Finding::warning(METHODS, format!("it answers the method {NOBODYS}, which nobody has")).advise(
+                "an unknown method has to be answered with an error, or clients take it for one that is there",
+            ));
+        }
+        Reaction::Silence => {
+            return Ok(Finding::warning(METHODS, format!("it does not refuse the method {NOBODYS}"))
+                .advise("an unknown method has to be answered with an error, or clients wait for ever"));
+        }
     };
-    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    let (mut there, mut missing, mut silent) = (Vec::new(), Vec::new(), Vec::new());
     for method in NEW {
-        let is_missing = refusal(runtime, method)?.is_some_and(|refusal| refusal == nobodys);
-        if is_missing { &mut missing } else { &mut there }.push(method);
+        match reaction(runtime, method)? {
+            Reaction::Refused(words) if words == nobodys => missing.push(method),
+            Reaction::Refused(_) | Reaction::Answered => there.push(method),
+            Reaction::Silence => silent.push(method),
+        }
     }
-    let finding = match there.len() {
-        4 => Finding::well(METHODS, format!("as from 0.2.1: {}", there.join(", "))),
-        0 => Finding::warning(METHODS, "as before 0.2.1: sessions cannot be resumed or waited for")
+    let finding = match (there.len(), silent.len()) {
+        (_, 1..) => Finding::warning(METHODS, format!("no answer within {REFUSAL:?} to {}", silent.join(", ")))
+            .advise("what lacks its params has to be refused, or clients wait for ever"),
+        (4, _) => Finding::well(METHODS, format!("as from 0.2.1: {}", there.join(", "))),
+        (0, _) => Finding::warning(METHODS, "as before 0.2.1: sessions cannot be resumed or waited for")
             .advise("a newer runtime can do that; everything else works with this one"),
         _ => Finding::warning(METHODS, format!("it has {}, but not {}", there.join(", "), missing.join(", "))),
     };
-    Ok(finding.with("there", json!(there)).with("missing", json!(missing)))
+    Ok(finding.with("there", json!(there)).with("missing", json!(missing)).with("silent", json!(silent)))
 }
 
-/// How a method is refused, without its name; `None` where it is not.
-fn refusal(runtime: &mut Runtime, method: &str) -> Result<Option<String>, Error> {
+fn reaction(runtime: &mut Runtime, method: &str) -> Result<Reaction, Error> {
     let limit = runtime.console.time.left().filter(|left| *left < REFUSAL);
     let options = runtime.call_options().timeout(limit.unwrap_or(REFUSAL));
     let answer: Result<JsonBuf, Error> = runtime.harness.client().call_with(method, &Empty, &options);
     match answer {
-        Ok(_) => Ok(None),
-        Err(error) if error.is_timeout() && limit.is_none() => Ok(None),
+        Ok(_) => Ok(Reaction::Answered),
+        Err(error) if error.is_timeout() && limit.is_none() => Ok(Reaction::Silence),
         Err(error) => match error.rpc() {
-            Some(rpc) => Ok(Some(format!("{:?} {}", rpc.code, rpc.message.replace(method, "")))),
+            Some(rpc) => Ok(Reaction::Refused(format!("{:?} {}", rpc.code, rpc.message.replace(method, "")))),
             None => Err(error),
         },
     }
