@@ -23,7 +23,7 @@ pub struct HarnessOptions {
     pub launch: Launch,
     /// The handshake: where sessions work, and which model answers.
     pub initialize: InitializeParams,
-    /// The connection.
+    /// The connection. Its [`timeout`](ClientOptions::timeout) is that of the handshake too; there is none unless set.
     pub client: ClientOptions,
 }
 

@@ -17,6 +17,9 @@ use std::vec::Vec;
 /// The environment variable that names the runtime to [`Launch::discover`].
 pub const RUNTIME_VARIABLE: &str = "DSH_RUNTIME_BIN";
 
+/// The official runtime.
+const OFFICIAL: &str = "dsh";
+
 /// How to start a runtime. Built like a [`Command`], but it can be used many times, and its `Debug` shows the names of
 /// environment variables and never their values.
 ///
@@ -101,7 +104,7 @@ impl Launch {
     #[must_use]
     pub fn discover(explicit: Option<&Path>, profile: &str) -> Self {
         let named = || std::env::var_os(RUNTIME_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let program = explicit.map(Path::to_owned).or_else(named).unwrap_or_else(|| "dsh".into());
+        let program = explicit.map(Path::to_owned).or_else(named).unwrap_or_else(|| OFFICIAL.into());
         Self::new(program).args(["--profile", profile])
     }
 
@@ -383,7 +386,11 @@ impl fmt::Display for SpawnError {
             SpawnFault::NoDirectory => ": the directory to start in does not exist",
             SpawnFault::NoSetpriv => ": there is no setpriv on PATH to make it die with its parent",
             SpawnFault::System => "",
-        })
+        })?;
+        if is_nowhere && self.program == Path::new(OFFICIAL) {
+            write!(f, "; install it, or let {RUNTIME_VARIABLE} name it (`dsh-wire doctor` looks for it)")?;
+        }
+        Ok(())
     }
 }
 
@@ -421,6 +428,12 @@ mod tests {
             &Launch::new("no-such-program-anywhere").cwd("/tmp"),
             SpawnFault::ProgramMissing,
             r#"cannot start "no-such-program-anywhere" in "/tmp": there is no such program on PATH"#,
+        );
+        check(
+            &Launch::new("dsh").env("PATH", "/nonexistent"),
+            SpawnFault::ProgramMissing,
+            "cannot start \"dsh\": there is no such program on PATH; install it, or let DSH_RUNTIME_BIN name it \
+             (`dsh-wire doctor` looks for it)",
         );
         check(
             &Launch::new("/bin/sh").cwd("/nonexistent"),

@@ -10,8 +10,10 @@ use crate::peer::AbortToken;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// The time that a call may take, where the call says nothing else; `None`, the default, is no limit. Some calls
-    /// last as long as a turn does.
+    /// The time that a call may take, where the call says nothing else; `None`, the default, is no limit: a call of
+    /// a runtime that lives and does not answer then lasts until its token is set. Some calls last as long as a turn does. It
+    /// holds for the handshake too, and not for the turn of a run behind the answer to its prompt, which has
+    /// [`RunOptions::timeout`](super::RunOptions::timeout).
     pub timeout: Option<Duration>,
     /// The longest line that is read, in bytes; 64 MiB.
     pub line_limit: usize,
@@ -45,7 +47,8 @@ enum Timeout {
 }
 
 impl CallOptions {
-    /// The time that the call may take: to be written, and to be answered.
+    /// The time that the call may take: to be written, and to be answered. Where neither this nor
+    /// [`no_timeout`](Self::no_timeout) is called, that of the client holds ([`ClientOptions::timeout`]).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Timeout::After(timeout);

@@ -13,8 +13,9 @@ use crate::agent::{Host, Script, end_commands};
 
 /// Be a runtime on stdin and stdout, with an offline agent that does what prompts say
 ///
-/// It stands in for the official runtime in tests of programs that drive one. Sessions are kept in DSH_HOME, where that
-/// is set, and can be resumed.
+/// It stands in for the official runtime in tests of programs that drive one. Sessions are kept in DSH_HOME, and can be
+/// resumed; where that is not set, they are not kept. The one provider is deepseek-official: any other is refused with "no
+/// adapter registered for provider".
 #[derive(ClapArgs)]
 #[command(after_help = EXAMPLE, after_long_help = DIRECTIVES)]
 pub(crate) struct Args {
@@ -51,9 +52,11 @@ Example:
   dsh-wire run \"@bash date\" -- dsh-wire serve --deterministic
 
 Directives:
-  A prompt that starts with one of these is answered as it says; any other is echoed as \"echo: PROMPT\", one of more than
-  10000 characters by its length only. Several, separated by \" && \", are taken one a step: an answer that calls no tool
-  ends the turn, and what stands behind it is never taken.
+  A prompt that starts with one of these is answered as it says. Any other is echoed as \"echo: PROMPT\", and one of more
+  than 10000 characters by its length only.
+
+  Several, separated by \" && \", are taken one a step. Only an answer with a tool call has a next step: what stands behind
+  one that ends the turn is never taken, as the second of \"@say a && @say b\".
 
     @say TEXT                TEXT
     @think THOUGHT | TEXT    thinking, then TEXT

@@ -1,6 +1,7 @@
 //! `timeline`: what it writes into the page. What the page makes of it is shown by `tests/timeline` in a browser.
 
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -157,7 +158,8 @@ fn what_is_wrong_is_told_and_nothing_is_written() {
     check("/", to, "cannot read '/': ");
     check(&good, "/no/such/folder/page", "cannot create '/no/such/folder/page': ");
     exits(&dsh_wire(["timeline", &good, "-o", to]).output().unwrap(), 0);
-    assert!(page.exists());
+    let mode = page.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "as the recording: what is said is for nobody else");
 }
 
 #[test]

@@ -60,7 +60,8 @@ pub(crate) struct Args {
     /// Show on stderr what goes by, one row a line, as `inspect` shows the log
     ///
     /// What the runtime says on stderr stands between the rows. Nothing waits for a reader of them: what finds no room is
-    /// left out, and that is told. Colours are for terminals only, and for none where NO_COLOR is set.
+    /// left out, and that is told. A client may keep stderr to itself: under `dsh-wire run`, give that `--stderr inherit`.
+    /// Colours are for terminals only, and for none where NO_COLOR is set.
     #[arg(long)]
     print: bool,
 

@@ -7,7 +7,7 @@ mod tracks;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use dsh_wire::line::DEFAULT_LIMIT;
@@ -21,7 +21,7 @@ use model::Timeline;
 ///
 /// A lane for each session, sub-agents below the one that started them; requests, turns, steps and tool calls as spans;
 /// every line as a tick, with its text. The page loads nothing from anywhere, so it can be sent to others, but mind
-/// that it holds what the recording holds.
+/// that it holds what the recording holds; a new one can be read by its owner only.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
@@ -82,6 +82,8 @@ fn write(output: &Path, timeline: &model::Finished) -> Result<(), Failure> {
         return to(&mut BufWriter::new(io::stdout().lock())).map_err(Failure::output);
     }
     let name = output.display();
-    let file = File::create(output).map_err(|error| Failure::usage(format!("cannot create '{name}': {error}")))?;
+    // As in the recording, what is said is for nobody else's eyes.
+    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(output);
+    let file = file.map_err(|error| Failure::usage(format!("cannot create '{name}': {error}")))?;
     to(&mut BufWriter::new(file)).map_err(|error| Failure::usage(format!("cannot write '{name}': {error}")))
 }
