@@ -2,7 +2,6 @@
 
 use dsh_wire::frame::{self, Frame, NotAFrame};
 use dsh_wire::json::{self, Json, JsonStr, Kind};
-use dsh_wire::wire::Notification;
 
 use super::oracle::{self, Dispatch, Judged, Node, Value};
 
@@ -17,19 +16,8 @@ pub(crate) fn check(bytes: &[u8]) {
         round_trips(text, frame);
     }
     if let Ok(Frame::Notification { method, params }) = parsed {
-        is_typed(method, params);
+        super::typed::check(method, params);
     }
-}
-
-/// The typed layer reads the same from params that came in a line, of which the parts may be known by the way, from the
-/// same text without that knowledge, and from one that is not as the official runtime writes it.
-fn is_typed(method: JsonStr<'_>, params: Json<'_>) {
-    let spaced = params.get().replacen('{', "{ ", 1);
-    let body = |json| Notification::decode(method, json).map(|notification| notification.body).ok();
-    let read = body(params);
-    assert_eq!(read, body(Json::new(params.get()).unwrap()), "{params:?}");
-    // The params of an unknown method have no body but themselves.
-    assert_eq!(read, body(Json::new(&spaced).unwrap()), "{params:?}");
 }
 
 /// The same kind of frame with the same members, or dropped for the same reason.

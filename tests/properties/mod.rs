@@ -20,6 +20,7 @@ pub(crate) mod pair;
 pub(crate) mod peer;
 pub(crate) mod server;
 pub(crate) mod teardown;
+pub(crate) mod typed;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
