@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::event_head::EventHead;
-use super::scan;
+use super::scan::{self, ONES};
 use super::value::{Json, JsonStr};
 
 /// Reads a value whose text is known but for the values in it. Each method answers `None` where the text is not as
@@ -116,8 +116,6 @@ impl<'a> Foreseen<'a> {
 }
 
 const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
-
-const ONES: u64 = 0x0101_0101_0101_0101;
 
 /// The first byte in the lowest byte: the value of a digit, and anything else.
 fn values(bytes: [u8; 8]) -> u64 {

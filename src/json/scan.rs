@@ -423,7 +423,8 @@ pub(crate) fn has_escape(bytes: &[u8]) -> bool {
     words.iter().any(|word| zero_bytes(u64::from_le_bytes(*word) ^ (ONES * b'\\' as u64)) != 0) || tail.contains(&b'\\')
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
+/// One in each byte.
+pub(super) const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// The high bit of each byte that is zero. A borrow can set it wrongly only above a byte that is right, so whether

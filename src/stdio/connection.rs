@@ -283,8 +283,10 @@ impl Connection {
         let mut stderr = Tail::default();
         if let Some(child) = &mut self.child {
             let awaited = std::mem::replace(&mut self.awaited, true) && self.pump.input_open();
-            exit = if awaited { child.look() } else { child.wait(EXIT_WITH_OUTPUT) };
-            if !awaited {
+            if awaited {
+                exit = child.look();
+            } else {
+                exit = child.wait(EXIT_WITH_OUTPUT);
                 child.finish_stderr(QUIET);
             }
             stderr = child.tail().clone();

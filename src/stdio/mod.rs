@@ -21,6 +21,8 @@ mod harness_client;
 #[cfg(feature = "serve")]
 mod host;
 mod hosted;
+#[cfg(feature = "serve")]
+mod ignored;
 #[cfg(feature = "log")]
 mod journal;
 #[cfg(not(feature = "log"))]

@@ -12,6 +12,8 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::{pipe, unregister};
 
+use super::ignored::{ignored, is_ignored};
+
 /// Receives SIGINT, SIGTERM and, unless the process was started to ignore it, SIGHUP while it lives. Afterwards the
 /// process ignores them, since what they did before cannot be brought back.
 #[derive(Debug)]
@@ -30,7 +32,9 @@ impl Signals {
     /// Registers one source a signal, under tokens from `first` up.
     pub(super) fn register(registry: &Registry, first: Token) -> io::Result<Self> {
         let mut signals = Self(Vec::new());
-        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP));
+        let ignored = ignored();
+        let wanted = [SIGINT, SIGTERM, SIGHUP];
+        let wanted = wanted.into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(ignored, SIGHUP));
         for (number, offset) in wanted.zip(0..) {
             let (caught, raised) = UnixStream::pair()?;
             caught.set_nonblocking(true)?;
@@ -59,12 +63,4 @@ impl Drop for Signals {
             unregister(signal.id);
         }
     }
-}
-
-/// Whether the process ignores a signal, where the system says so: Linux has a mask of them, in hexadecimal.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
 }

@@ -1,7 +1,6 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks for an orderly end, the next for a fast one, and a third one ends the
 //! process, whatever it is stuck in.
 
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::failure::{Exit, Failure};
+use crate::ignored::{ignored, is_ignored};
 
 /// After a third signal: what the second one asked for, the end of the runtime, may still be under way.
 const LAST: Duration = Duration::from_millis(500);
@@ -71,16 +71,4 @@ impl Interrupts {
     pub(crate) fn signal(&self) -> Option<u8> {
         u8::try_from(self.signal.load(Ordering::Acquire)).ok().filter(|number| *number > 0)
     }
-}
-
-/// The signals that are ignored, as bits from 0; where the system does not tell, none is known to be.
-pub(crate) fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
-}
-
-/// Whether this signal is among those.
-pub(crate) fn is_ignored(ignored: u64, signal: i32) -> bool {
-    ignored >> (signal - 1) & 1 == 1
 }

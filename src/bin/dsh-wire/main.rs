@@ -9,6 +9,8 @@ mod console;
 mod doctor;
 mod documents;
 mod failure;
+#[path = "../../stdio/ignored.rs"]
+mod ignored;
 mod image;
 mod inspect;
 mod interrupt;

@@ -10,7 +10,7 @@ use std::thread;
 use rustix::process::{Pid, Signal};
 
 use super::flow::Life;
-use crate::interrupt;
+use crate::ignored;
 
 /// Those that programs send to each other.
 const FORWARDED: [Signal; 6] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
@@ -36,8 +36,8 @@ enum Target {
 pub(super) fn catch(life: Arc<Life>) -> io::Result<Forwarding> {
     let forwarding = Forwarding { target: Arc::new(Mutex::new(Target::Coming(Vec::new()))), life };
     let (mut caught, raised) = UnixStream::pair()?;
-    let ignored = interrupt::ignored();
-    let is_ignored = |signal: Signal| interrupt::is_ignored(ignored, signal.as_raw());
+    let ignored = ignored::ignored();
+    let is_ignored = |signal: Signal| ignored::is_ignored(ignored, signal.as_raw());
     // A log over the limit of a file's size is one that cannot be written, and not our end.
     if !is_ignored(Signal::XFSZ) {
         signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())?;
