@@ -17,7 +17,7 @@ pub(crate) const PREFIX: usize = 256;
 #[cfg(feature = "std")]
 pub(crate) const READ: usize = 64 << 10;
 
-/// How much more than asked for is made ready at once.
+/// How much more room is made ready at once than a short piece of the stream needs.
 const SLACK: usize = 4 << 10;
 
 /// An empty buffer larger than this is given back.
@@ -180,19 +180,31 @@ impl LineBuffer {
 
     #[inline]
     fn append(&mut self, bytes: &[u8]) {
-        // In an empty buffer the room at its beginning is used again, which is what keeps it small.
-        if self.start == self.end || bytes.len() > self.buf.len() - self.end {
-            self.make_room(bytes.len());
-        }
-        match (bytes, self.buf.get_mut(self.end..self.end + bytes.len())) {
+        match (bytes, self.buf.get_mut(self.end)) {
             // A stream that comes byte by byte would pay more for the call than for the copy.
-            ([byte], Some([room])) => *room = *byte,
-            (bytes, Some(room)) => room.copy_from_slice(bytes),
-            (_, None) => {}
+            ([byte], Some(room)) if self.start < self.end => *room = *byte,
+            _ => self.copy(bytes),
         }
         self.end += bytes.len();
         if self.end - self.start > self.limit {
             self.check_limit();
+        }
+    }
+
+    /// Puts bytes at the end. Where there was nothing before, they are not made zeros first.
+    fn copy(&mut self, bytes: &[u8]) {
+        if self.start >= 8 * (self.end - self.start) || bytes.len() > self.buf.capacity() - self.end {
+            self.make_room(bytes.len());
+        }
+        let room = self.buf.get_mut(self.end..).unwrap_or_default();
+        let (inside, behind) = bytes.split_at(bytes.len().min(room.len()));
+        if let Some(room) = room.get_mut(..inside.len()) {
+            room.copy_from_slice(inside);
+        }
+        self.buf.extend_from_slice(behind);
+        if !behind.is_empty() && bytes.len() < SLACK {
+            // Some room more, so that short pieces do not all come here.
+            self.buf.resize(self.buf.capacity().min(self.buf.len() + SLACK), 0);
         }
     }
 
@@ -208,6 +220,9 @@ impl LineBuffer {
         }
         self.make_room(READ);
         let end = self.end;
+        if self.buf.len() < end + READ {
+            self.buf.resize(end + READ, 0);
+        }
         let room = self.buf.get_mut(end..end + READ).unwrap_or_default();
         let len = source.read(room)?.min(READ);
         if self.overflow.as_ref().is_some_and(|overflow| !overflow.complete) {
@@ -385,33 +400,30 @@ impl LineBuffer {
         self.start = 0;
         self.searched = 0;
         self.end = 0;
-        if self.buf.len() > KEEP {
+        if self.buf.capacity() > KEEP {
             self.buf = Vec::new();
         }
     }
 
-    /// Makes `buf[end..end + len]` exist. Bytes that have not been given out move to the front only where that frees an
-    /// eighth of their number, and the buffer grows by no less, so the cost of moving stays in proportion to that of
-    /// receiving.
+    /// Sees to it that `len` more bytes have room in the allocation. Bytes that have not been given out move to the front
+    /// where they are few beside those that have, so that the same part of the buffer is used again while it is in the
+    /// cache; and before the buffer grows, where that frees an eighth of their number. It grows by no less, so the cost of
+    /// moving stays in proportion to that of receiving.
     fn make_room(&mut self, len: usize) {
         let held = self.end - self.start;
         if held == 0 {
             self.forget();
-        } else if self.end + len > self.buf.capacity() && self.start >= held / 8 {
+        } else if self.start >= 8 * held || self.end + len > self.buf.capacity() && self.start >= held / 8 {
             self.buf.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.searched -= self.start;
             self.start = 0;
         }
         let need = self.end + len;
-        if need > self.buf.len() {
-            if need > self.buf.capacity() {
-                // Doubling up to 1 MiB, then an eighth at a time: a long line should not cost twice its length.
-                let grown = if need < 1 << 20 { need.next_power_of_two() } else { need + need / 8 };
-                self.buf.reserve_exact(grown - self.buf.len());
-            }
-            // Some room more, if it is there, so that short reads do not all come here.
-            self.buf.resize(need.max(self.buf.capacity().min(need + SLACK)), 0);
+        if need > self.buf.capacity() {
+            // Doubling up to 1 MiB, then an eighth at a time: a long line should not cost twice its length.
+            let grown = if need < 1 << 20 { need.next_power_of_two() } else { need + need / 8 };
+            self.buf.reserve_exact(grown - self.buf.len());
         }
     }
 }

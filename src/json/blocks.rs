@@ -71,7 +71,11 @@ pub(super) fn compact<C: Classify>(classify: C, text: &[u8], start: usize) -> bo
     let mut scan = Scan::behind_bracket(object);
     let mut outer = Outer::new();
     let mut at = start;
-    while let Some(bytes) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
+    loop {
+        if scan.in_string != 0 {
+            at = scan.pass_in_string(classify, text, at);
+        }
+        let Some(bytes) = whole_block(text, at) else { break };
         let block = Block { text, bytes, again: 0, valid: u64::MAX, at };
         if !scan.block(classify, block, &mut outer) {
             return false;
@@ -99,6 +103,10 @@ pub(super) fn compact<C: Classify>(classify: C, text: &[u8], start: usize) -> bo
     scan.nesting.is_outside()
 }
 
+fn whole_block(text: &[u8], at: usize) -> Option<&[u8; 64]> {
+    text.get(at..)?.first_chunk()
+}
+
 /// What one block leaves to the next.
 ///
 /// A word that is named after a class of bytes is the whole word of the block before; only its highest bit, the last
@@ -109,10 +117,7 @@ struct Scan {
     in_string: u64,
     /// 1 where the string that is open is a member name.
     in_name: u64,
-    /// 1 where the first byte is escaped.
-    escaped: u64,
-    /// The leading bytes that have to be hex digits, for a `\u` in the block before.
-    hex: u64,
+    escapes: OpenEscapes,
     /// Brackets that open, colons, commas: behind them a value or a name has to begin.
     lead: u64,
     /// Colons and commas: behind them nothing may close.
@@ -125,6 +130,34 @@ struct Scan {
     scalar: u64,
     /// The quotes that end a name.
     name_end: u64,
+}
+
+/// What the escapes of one block leave to the next.
+#[derive(Clone, Copy)]
+struct OpenEscapes {
+    /// 1 where the first byte is escaped.
+    escaped: u64,
+    /// The leading bytes that have to be hex digits, for a `\u` in the block before.
+    hex: u64,
+}
+
+impl OpenEscapes {
+    /// Checks the escapes of a block; the bytes that stand behind a backslash and lose their own meaning by it. A backslash
+    /// outside strings is no matter of this: no scalar has one.
+    #[inline(always)]
+    fn read<C: Classify>(&mut self, classify: C, bytes: &[u8; 64], again: u32, backslash: u64) -> Option<u64> {
+        let escaped = find_escaped(backslash, &mut self.escaped);
+        let usual = classify.usual_escapes(bytes) >> again;
+        if escaped & !usual | self.hex == 0 {
+            return Some(escaped);
+        }
+        let class = classify.escapes(bytes);
+        let u = escaped & class.u >> again;
+        let hex = u << 1 | u << 2 | u << 3 | u << 4 | self.hex;
+        self.hex = u >> 63 | u >> 62 | u >> 61 | u >> 60;
+        let wrong = escaped & !(class.allowed >> again) | hex & !(class.hex >> again);
+        (wrong == 0).then_some(escaped)
+    }
 }
 
 /// A block of the text and which part of it is to be read.
@@ -151,8 +184,7 @@ impl Scan {
             nesting,
             in_string: 0,
             in_name: 0,
-            escaped: 0,
-            hex: 0,
+            escapes: OpenEscapes { escaped: 0, hex: 0 },
             lead: LAST,
             separator: 0,
             item: if object { LAST } else { 0 },
@@ -160,6 +192,25 @@ impl Scan {
             scalar: 0,
             name_end: 0,
         }
+    }
+
+    /// Passes over the blocks that lie inside the string that is open altogether: nearly all of a long text, and little
+    /// enough work for the machine to do it in its registers.
+    #[inline(always)]
+    fn pass_in_string<C: Classify>(&mut self, classify: C, text: &[u8], mut at: usize) -> usize {
+        let mut escapes = self.escapes;
+        while let Some(bytes) = whole_block(text, at) {
+            let Strings { quote, backslash, control } = classify.strings(bytes);
+            let mut next = escapes;
+            let Some(escaped) = next.read(classify, bytes, 0, backslash) else { break };
+            if control | quote & !escaped != 0 {
+                break;
+            }
+            escapes = next;
+            at += 64;
+        }
+        self.escapes = escapes;
+        at
     }
 
     /// Reads one block. Whether it can be part of what is asked for.
@@ -170,12 +221,9 @@ impl Scan {
         let mut quote = strings.quote >> again;
         let backslash = strings.backslash >> again;
         let control = strings.control >> again;
-        if backslash | self.escaped | self.hex != 0 {
-            let Some(escaped) = self.escapes(classify, block, backslash) else { return false };
+        if backslash | self.escapes.escaped | self.escapes.hex != 0 {
+            let Some(escaped) = self.escapes.read(classify, block.bytes, again, backslash) else { return false };
             quote &= !escaped;
-        }
-        if quote == 0 && self.in_string != 0 {
-            return control & valid == 0;
         }
 
         // From each opening quote up to its closing quote, which is not in it.
@@ -224,23 +272,6 @@ impl Scan {
         self.scalar = scalar;
         self.name_end = name_end;
         wrong == 0
-    }
-
-    /// Checks the escapes of a block, which has some or the rest of one; the bytes that stand behind a backslash and lose
-    /// their own meaning by it. A backslash outside strings is no matter of this: no scalar has one.
-    #[inline(always)]
-    fn escapes<C: Classify>(&mut self, classify: C, block: Block<'_>, backslash: u64) -> Option<u64> {
-        let escaped = find_escaped(backslash, &mut self.escaped);
-        let usual = classify.usual_escapes(block.bytes) >> block.again;
-        if escaped & !usual | self.hex == 0 {
-            return Some(escaped);
-        }
-        let class = classify.escapes(block.bytes);
-        let u = escaped & class.u >> block.again;
-        let hex = u << 1 | u << 2 | u << 3 | u << 4 | self.hex;
-        self.hex = u >> 63 | u >> 62 | u >> 61 | u >> 60;
-        let wrong = escaped & !(class.allowed >> block.again) | hex & !(class.hex >> block.again);
-        (wrong == 0).then_some(escaped)
     }
 
     /// Checks the scalars of a block, of which `starts` are the first bytes. Whole numbers of digits only need no closer

@@ -14,7 +14,8 @@ use dsh_wire_bench::{decode, encode, lines, readers, round_trip, serve, typed};
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let corpora = || Vec::from(corpus::NAMES.map(|name| corpus::generate(name, 4 << 20)));
+    // Little enough to lie in the cache of the second level of a usual server, as do the bytes that come out of a pipe.
+    let corpora = || Vec::from(corpus::NAMES.map(|name| corpus::generate(name, 2 << 20)));
     match args[..] {
         [] => {
             let corpora = corpora();

@@ -1,5 +1,6 @@
 // Reads a corpus with the npm transport, once for each line on stdin, and prints the seconds of processor time.
-// usage: node node.mjs PACKAGE_DIR CORPUS
+// The corpus comes TIMES times on one connection.
+// usage: node node.mjs PACKAGE_DIR CORPUS TIMES
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
@@ -7,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
 const { JsonRpcLineTransport } = await import(pathToFileURL(resolve(process.argv[2], 'lib/index.js')).href)
 const bytes = readFileSync(process.argv[3])
+const times = Number(process.argv[4])
 
 async function pass() {
   const input = new PassThrough()
@@ -18,8 +20,10 @@ async function pass() {
   transport.onNotification(() => { frames++ })
   const ended = new Promise((done) => input.on('end', done))
   transport.start()
-  for (let at = 0; at < bytes.length; at += 65536) {
-    if (!input.write(bytes.subarray(at, at + 65536))) await new Promise((done) => input.once('drain', done))
+  for (let time = 0; time < times; time++) {
+    for (let at = 0; at < bytes.length; at += 65536) {
+      if (!input.write(bytes.subarray(at, at + 65536))) await new Promise((done) => input.once('drain', done))
+    }
   }
   input.end()
   await ended
