@@ -193,9 +193,7 @@ impl LineBuffer {
 
     /// Puts bytes at the end. Where there was nothing before, they are not made zeros first.
     fn copy(&mut self, bytes: &[u8]) {
-        if self.start >= 8 * (self.end - self.start) || bytes.len() > self.buf.capacity() - self.end {
-            self.make_room(bytes.len());
-        }
+        self.make_room(bytes.len());
         let room = self.buf.get_mut(self.end..).unwrap_or_default();
         let (inside, behind) = bytes.split_at(bytes.len().min(room.len()));
         if let Some(room) = room.get_mut(..inside.len()) {

@@ -61,12 +61,17 @@ pub fn dsh_wire(lines: &[&[u8]]) -> usize {
     sum
 }
 
+/// What a connection on which the bytes come so many times is read in.
+fn reads(bytes: &[u8], times: usize) -> impl Iterator<Item = &[u8]> {
+    std::iter::repeat_n(bytes, times).flat_map(|bytes| bytes.chunks(READ))
+}
+
 /// The whole way: reads of 64 KiB → lines → frames, of a connection on which the corpus comes so many times.
 pub fn dsh_wire_stream(bytes: &[u8], times: usize) -> usize {
     let mut lines = LineBuffer::new();
     let mut scratch = String::new();
     let mut sum = 0;
-    for read in std::iter::repeat_n(bytes, times).flat_map(|bytes| bytes.chunks(READ)) {
+    for read in reads(bytes, times) {
         lines.push(read);
         while let Some(line) = lines.next_line() {
             let Line::Whole { bytes, .. } = line else { unreachable!("all lines are whole") };
@@ -80,7 +85,7 @@ pub fn dsh_wire_stream(bytes: &[u8], times: usize) -> usize {
 pub fn limit(bytes: &[u8], times: usize) -> usize {
     let mut buffer = vec![0; READ + (2 << 20)];
     let (mut end, mut sum) = (0, 0);
-    for read in std::iter::repeat_n(bytes, times).flat_map(|bytes| bytes.chunks(READ)) {
+    for read in reads(bytes, times) {
         let searched = end;
         buffer[end..end + read.len()].copy_from_slice(read);
         end += read.len();

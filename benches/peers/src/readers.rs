@@ -26,6 +26,7 @@ const TIMES: usize = 4;
 
 /// [`TIMES`] times the corpus.
 fn connection(bytes: &'static [u8]) -> impl AsyncRead + Send + Unpin {
+    const { assert!(TIMES == 4) };
     bytes.chain(bytes).chain(bytes.chain(bytes))
 }
 
@@ -215,5 +216,8 @@ fn row(corpus: Corpus) -> (f64, [f64; COLUMNS.len()]) {
     let times: Times = take_turns(11, &mut subjects);
     drop(subjects);
     let _ = std::fs::remove_file(&path);
-    ((TIMES * bytes.len()) as f64 / times.seconds("dsh-wire") / 1e9, COLUMNS.map(|(name, _)| times.ratio(name, "dsh-wire")))
+    (
+        (TIMES * bytes.len()) as f64 / times.seconds("dsh-wire") / 1e9,
+        COLUMNS.map(|(name, _)| times.ratio(name, "dsh-wire")),
+    )
 }
